@@ -1,0 +1,80 @@
+// Package consent owns what a subject allowed a client: the remembered decision,
+// the question whether it covers a new request, and the page that asks. It
+// issues nothing: an answer is recorded on the authorization request, and
+// authserver/continue.go goes on from there.
+package consent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/registration"
+)
+
+// Consent is one remembered decision: what a subject allowed a client at one
+// redirect URI and one resource (CS-11: any change asks again).
+type Consent struct {
+	Subject     string
+	ClientID    string
+	RedirectURI string
+	Resource    string
+	// Scopes are every scope allowed so far.
+	Scopes []string
+	// StayConnected says whether refresh tokens were allowed (D9).
+	StayConnected bool
+	// DocumentHash is the client's at the time (CI-17).
+	DocumentHash string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+}
+
+// Request is what is asked for, compared with a Consent by Covers.
+type Request struct {
+	Subject       string
+	ClientID      string
+	RedirectURI   string
+	Resource      string
+	Scopes        []string
+	StayConnected bool
+	DocumentHash  string
+}
+
+// Covers reports whether the remembered decision allows everything that r asks.
+func (c *Consent) Covers(r Request) bool {
+	if c.Subject != r.Subject || c.ClientID != r.ClientID || c.RedirectURI != r.RedirectURI ||
+		c.Resource != r.Resource || c.DocumentHash != r.DocumentHash {
+		return false
+	}
+	if r.StayConnected && !c.StayConnected {
+		return false
+	}
+	for _, s := range r.Scopes {
+		if !slices.Contains(c.Scopes, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// MayRemember reports whether an approval of the client may be used again
+// without asking (D11): only a client the operator added or verified. A client
+// known by its metadata document joins in part 2.
+func MayRemember(c *registration.Client) bool { return c.Trusted() }
+
+// Store keeps consents. Every method is one statement.
+type Store interface {
+	// PutConsent inserts or replaces the row of (Subject, ClientID, RedirectURI,
+	// Resource), keeping CreatedAt and uniting Scopes is the caller's business.
+	PutConsent(ctx context.Context, c Consent) error
+	// GetConsent returns the row, or store.ErrNotFound.
+	GetConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (Consent, error)
+	// HasConsent reports whether the subject ever allowed the client at this
+	// redirect URI, whatever the resource (D14).
+	HasConsent(ctx context.Context, subject, clientID, redirectURI string) (bool, error)
+	// CountSubjects returns how many people other than subject allow the client.
+	CountSubjects(ctx context.Context, clientID, exceptSubject string) (int, error)
+	// DeleteConsents removes the rows that match; empty arguments match all, and
+	// at least one must be given.
+	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+}

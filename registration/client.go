@@ -1,0 +1,132 @@
+// Package registration owns OAuth clients: how they become known (by an
+// operator or by dynamic registration, RFC 7591; by a Client ID Metadata
+// Document from part 2 on) and what they may ask for. It knows nothing of
+// tokens: authserver asks it for a client and gets one whose metadata is
+// already valid.
+package registration
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Kind says how a client became known.
+type Kind string
+
+// Kinds of client.
+const (
+	KindOperator Kind = "operator" // added by the operator
+	KindDynamic  Kind = "dynamic"  // registered itself, RFC 7591
+	KindCIMD     Kind = "cimd"     // Client ID Metadata Document (part 2)
+)
+
+// Client authentication methods at the token endpoint (RFC 7591 §2).
+const (
+	AuthNone              = "none"
+	AuthClientSecretBasic = "client_secret_basic"
+	AuthClientSecretPost  = "client_secret_post"
+	AuthPrivateKeyJWT     = "private_key_jwt" // part 2
+)
+
+// Grant types (RFC 7591 §2).
+const (
+	GrantAuthorizationCode = "authorization_code"
+	GrantRefreshToken      = "refresh_token"
+	GrantClientCredentials = "client_credentials" // part 2
+)
+
+// Client is a registered OAuth client whose metadata is valid.
+type Client struct {
+	// ID is the client_id.
+	ID string
+	// Kind says how it became known.
+	Kind Kind
+	// Metadata is what it registered, normalised.
+	Metadata ClientMetadata
+	// SecretHash is the hash of its secret (D16); nil for public clients.
+	SecretHash []byte
+	// SecretExpiresAt ends the secret's life; zero means never (RFC 7591 client_secret_expires_at 0).
+	SecretExpiresAt time.Time
+	// Resources, when not empty, are the only resource identifiers (canonical) it may ask for (D13).
+	Resources []string
+	// Source is the network source that registered it, for budgets.
+	Source string
+	// VerifiedAt is when the operator verified it; zero: not verified.
+	VerifiedAt time.Time
+	// DisabledAt is when the operator switched it off; zero: enabled.
+	DisabledAt time.Time
+	// DocumentHash is the hash of its metadata document (CIMD), or of the
+	// registered metadata; a remembered consent is bound to it.
+	DocumentHash string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	// LastUsedAt is when a code was last issued to it; zero: never.
+	LastUsedAt time.Time
+}
+
+// ClientMetadata is a client's registered metadata (RFC 7591 §2) as stored and
+// echoed. The json names are RFC 7591's; empty values are left out, so the
+// response has no nulls and no empty URLs (rule A12).
+type ClientMetadata struct {
+	// RedirectURIs is REQUIRED for authorization_code.
+	RedirectURIs []string `json:"redirect_uris,omitempty"`
+	// TokenEndpointAuthMethod is always explicit (A12, A13).
+	TokenEndpointAuthMethod string `json:"token_endpoint_auth_method"`
+	// GrantTypes is always explicit, narrowed to what is allowed (D23).
+	GrantTypes []string `json:"grant_types"`
+	// ResponseTypes is always explicit.
+	ResponseTypes []string `json:"response_types"`
+	// ClientName is a claim: normalised, at most 60 characters when shown.
+	ClientName string `json:"client_name,omitempty"`
+	ClientURI  string `json:"client_uri,omitempty"`
+	LogoURI    string `json:"logo_uri,omitempty"`
+	TosURI     string `json:"tos_uri,omitempty"`
+	PolicyURI  string `json:"policy_uri,omitempty"`
+	// Scope, when not empty, is the most it may ask for; "" restricts nothing (A14).
+	Scope    string   `json:"scope,omitempty"`
+	Contacts []string `json:"contacts,omitempty"`
+	// ApplicationType is stored and echoed, never judged (A11).
+	ApplicationType string `json:"application_type,omitempty"`
+	SoftwareID      string `json:"software_id,omitempty"`
+	SoftwareVersion string `json:"software_version,omitempty"`
+}
+
+// IsPublic reports whether the client has no credential.
+func (c *Client) IsPublic() bool { return c.Metadata.TokenEndpointAuthMethod == AuthNone }
+
+// Enabled reports whether the client may be used at all.
+func (c *Client) Enabled() bool { return c.DisabledAt.IsZero() }
+
+// Trusted reports whether the operator added or verified the client (D11, D14).
+func (c *Client) Trusted() bool { return c.Kind == KindOperator || !c.VerifiedAt.IsZero() }
+
+// MayUseGrant reports whether the client's grant_types list the grant type.
+func (c *Client) MayUseGrant(grantType string) bool {
+	return slices.Contains(c.Metadata.GrantTypes, grantType)
+}
+
+// MayUseResource reports whether the client may ask for the resource, given in
+// canonical form.
+func (c *Client) MayUseResource(canonical string) bool {
+	return len(c.Resources) == 0 || slices.Contains(c.Resources, canonical)
+}
+
+// Store keeps clients. Every method is one statement.
+type Store interface {
+	// CreateClient inserts c, or returns store.ErrExists.
+	CreateClient(ctx context.Context, c Client) error
+	// GetClient returns the client, or store.ErrNotFound.
+	GetClient(ctx context.Context, id string) (Client, error)
+	// ListClients returns every client, oldest first.
+	ListClients(ctx context.Context) ([]Client, error)
+	// UpdateClient replaces every field but ID, Kind and CreatedAt, or returns store.ErrNotFound.
+	UpdateClient(ctx context.Context, c Client) error
+	// DeleteClient removes the row, or returns store.ErrNotFound.
+	DeleteClient(ctx context.Context, id string) error
+	// CountClientsFrom returns how many clients of KindDynamic a source
+	// registered since a time; "" counts every source.
+	CountClientsFrom(ctx context.Context, source string, since time.Time) (int, error)
+	// TouchClient sets LastUsedAt.
+	TouchClient(ctx context.Context, id string, now time.Time) error
+}
