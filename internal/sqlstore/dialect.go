@@ -95,7 +95,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	return &Store{write: db, read: db, dialect: dialectPostgres}, nil
+	return &Store{write: db, read: db, dialect: dialectPostgres, closePool: pool.Close}, nil
 }
 
 func openSQLite(_ context.Context, o Options) (*Store, error) {

@@ -26,6 +26,9 @@ type Store struct {
 	read        *sql.DB
 	dialect     dialect
 	onStatement func(ctx context.Context, query string)
+	// closePool closes what the sql.DB was made from: closing the sql.DB alone
+	// leaves a pgxpool's connections open.
+	closePool func()
 }
 
 // Options configures Open.
@@ -53,6 +56,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // Close closes the pools.
 func (s *Store) Close() error {
+	if s.closePool != nil {
+		defer s.closePool()
+	}
 	if s.read == s.write {
 		return s.write.Close()
 	}
