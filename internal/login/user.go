@@ -50,4 +50,11 @@ type UserStore interface {
 	DeleteUser(ctx context.Context, id string) error
 	// CountUsers returns how many accounts there are.
 	CountUsers(ctx context.Context) (int, error)
+	// TouchUser sets UpdatedAt, or returns store.ErrNotFound. Inside a
+	// transaction it holds the row, so that what is read next stays true.
+	TouchUser(ctx context.Context, id string, now time.Time) error
+	// RecordSignIn sets LastSignInAt and replaces the password hash that was
+	// verified by newHash, if the account is still enabled and still has that
+	// password; it reports whether it did.
+	RecordSignIn(ctx context.Context, id, verifiedHash, newHash string, now time.Time) (bool, error)
 }
