@@ -1,0 +1,81 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/ostiary-auth/ostiary/internal/resource"
+)
+
+var _ resource.Store = (*Store)(nil)
+
+const resourceColumns = `canonical, identifier, name, claimed_name, is_default, scopes, created_at, updated_at`
+
+// CreateResource implements resource.Store.
+func (s *Store) CreateResource(ctx context.Context, r resource.Resource) error {
+	const q = `INSERT INTO resources (` + resourceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	_, err := s.exec(ctx, q, r.Canonical, r.Identifier, r.Name, r.ClaimedName, r.Default, toJSON(r.Scopes),
+		millis(r.CreatedAt), millis(r.UpdatedAt))
+	if err != nil {
+		return fmt.Errorf("create resource: %w", err)
+	}
+	return nil
+}
+
+// GetResource implements resource.Store.
+func (s *Store) GetResource(ctx context.Context, canonical string) (resource.Resource, error) {
+	const q = `SELECT ` + resourceColumns + ` FROM resources WHERE canonical = $1`
+	r, err := scanResource(func(dest ...any) error { return s.row(ctx, q, []any{canonical}, dest...) })
+	if err != nil {
+		return resource.Resource{}, fmt.Errorf("get resource: %w", err)
+	}
+	return r, nil
+}
+
+// ListResources implements resource.Store.
+func (s *Store) ListResources(ctx context.Context) ([]resource.Resource, error) {
+	const q = `SELECT ` + resourceColumns + ` FROM resources ORDER BY identifier`
+	var list []resource.Resource
+	err := s.each(ctx, q, nil, func(scan func(dest ...any) error) error {
+		r, err := scanResource(scan)
+		list = append(list, r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list resources: %w", err)
+	}
+	return list, nil
+}
+
+// UpdateResource implements resource.Store.
+func (s *Store) UpdateResource(ctx context.Context, r resource.Resource) error {
+	const q = `UPDATE resources SET identifier = $2, name = $3, claimed_name = $4, is_default = $5, scopes = $6, updated_at = $7
+		WHERE canonical = $1`
+	err := s.execOne(ctx, q, r.Canonical, r.Identifier, r.Name, r.ClaimedName, r.Default, toJSON(r.Scopes), millis(r.UpdatedAt))
+	if err != nil {
+		return fmt.Errorf("update resource: %w", err)
+	}
+	return nil
+}
+
+// DeleteResource implements resource.Store.
+func (s *Store) DeleteResource(ctx context.Context, canonical string) error {
+	const q = `DELETE FROM resources WHERE canonical = $1`
+	if err := s.execOne(ctx, q, canonical); err != nil {
+		return fmt.Errorf("delete resource: %w", err)
+	}
+	return nil
+}
+
+func scanResource(scan func(dest ...any) error) (resource.Resource, error) {
+	var r resource.Resource
+	var scopes string
+	var created, updated sql.NullInt64
+	err := scan(&r.Canonical, &r.Identifier, &r.Name, &r.ClaimedName, &r.Default, &scopes, &created, &updated)
+	if err != nil {
+		return resource.Resource{}, err
+	}
+	r.CreatedAt, r.UpdatedAt = timeOf(created), timeOf(updated)
+	return r, fromJSON(scopes, &r.Scopes)
+}
