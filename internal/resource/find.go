@@ -136,6 +136,17 @@ func (g *Registry) unregistered(canonical string) (Resource, bool) {
 		Name: strings.TrimPrefix(canonical, "http://"), Unregistered: true}, true
 }
 
+// AllowsUnregistered reports whether the identifier may be used without a row:
+// development mode and an http loopback resource (D4).
+func (g *Registry) AllowsUnregistered(identifier string) bool {
+	canonical, err := oauth.CanonicalResource(identifier)
+	if err != nil {
+		return false
+	}
+	_, ok := g.unregistered(canonical)
+	return ok
+}
+
 // ByIdentifier returns the resource of a stored request or grant, or
 // store.ErrNotFound when it was removed. In development mode an unregistered one
 // is found again.

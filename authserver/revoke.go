@@ -1,0 +1,78 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/grant"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+)
+
+// handleRevoke serves POST /revoke (RFC 7009). A refresh token, an access token
+// and an unused code all revoke their whole grant.
+func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) error {
+	u, err := s.newUnit(r)
+	if err != nil {
+		return err
+	}
+	ctx := r.Context()
+	token := oauth.Secret(u.params.Get("token"))
+	// token_type_hint is a hint: the string itself says what it is (IR-08)
+	for _, kind := range []string{kindRefresh, kindCode} {
+		if err := s.present(ctx, u, kind, token); err != nil {
+			return err
+		}
+	}
+	if err := s.authenticateClient(ctx, u); err != nil {
+		return err
+	}
+	if token == "" {
+		return oauth.InvalidRequest("token is missing")
+	}
+	id, err := s.revocable(u, token)
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		if err := s.revoke(ctx, u, id); err != nil {
+			return err
+		}
+	}
+	// RFC 7009 §2.2: an unknown token is a success, so nobody can probe for tokens
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// revocable returns the id of the grant that the token belongs to, or "" when
+// there is nothing to revoke: the token is unknown, forged or another client's.
+func (s *Server) revocable(u *unit, token oauth.Secret) (string, error) {
+	if u.hasRef {
+		if u.loaded == nil || !u.genuine || u.loaded.Grant.ClientID != u.client.ID {
+			return "", nil
+		}
+		return u.ref.grantID, nil
+	}
+	payload, _, err := s.o.Keys.Verify(accessTokenType, token.Reveal())
+	if err != nil {
+		return "", nil
+	}
+	var claims accessTokenClaims
+	if err := json.Unmarshal(payload, &claims); err != nil || claims.Issuer != s.o.Issuer || claims.ClientID != u.client.ID {
+		return "", nil
+	}
+	return claims.GrantID, nil
+}
+
+func (s *Server) revoke(ctx context.Context, u *unit, grantID string) error {
+	return s.o.Tx.InTx(ctx, func(ctx context.Context) error {
+		ended, err := s.o.Grants.EndGrant(ctx, grantID, grant.ReasonRevoked, u.now)
+		if err != nil || !ended {
+			return err
+		}
+		return s.o.Audit.Append(ctx, audit.New(ctx, u.now, audit.Event{Name: "grant.revoked", Actor: u.client.ID,
+			ClientID: u.client.ID, GrantID: grantID}))
+	})
+}
