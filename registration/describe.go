@@ -14,13 +14,17 @@ const maxDisplayName = 60
 // NormalizeName returns a client's claimed name as it may be stored and shown:
 // NFC, one line, at most 60 characters, without control, bidi-override and
 // zero-width characters (DR-11). It still is a claim.
-func NormalizeName(name string) string {
-	name = strings.Map(visible, norm.NFC.String(strings.ToValidUTF8(name, "")))
-	name = strings.Join(strings.Fields(name), " ")
-	if runes := []rune(name); len(runes) > maxDisplayName {
-		name = strings.TrimSpace(string(runes[:maxDisplayName-1])) + "…"
+func NormalizeName(name string) string { return cleanText(name, maxDisplayName) }
+
+// cleanText returns s in NFC, on one line, without invisible characters, and at
+// most limit characters long.
+func cleanText(s string, limit int) string {
+	s = strings.Map(visible, norm.NFC.String(strings.ToValidUTF8(s, "")))
+	s = strings.Join(strings.Fields(s), " ")
+	if runes := []rune(s); len(runes) > limit {
+		s = strings.TrimSpace(string(runes[:limit-1])) + "…"
 	}
-	return name
+	return s
 }
 
 // visible maps a rune to itself, a line break or other space to a space, and

@@ -1,0 +1,109 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/registration"
+)
+
+const clientColumns = `id, kind, metadata, secret_hash, secret_expires_at, resources, source,
+	verified_at, disabled_at, document_hash, created_at, updated_at, last_used_at`
+
+// CreateClient implements registration.Store.
+func (s *Store) CreateClient(ctx context.Context, c registration.Client) error {
+	const q = `INSERT INTO clients (` + clientColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+	if _, err := s.exec(ctx, q, c.ID, string(c.Kind), toJSON(c.Metadata), c.SecretHash, millis(c.SecretExpiresAt),
+		toJSON(c.Resources), c.Source, millis(c.VerifiedAt), millis(c.DisabledAt), c.DocumentHash,
+		millis(c.CreatedAt), millis(c.UpdatedAt), millis(c.LastUsedAt)); err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	return nil
+}
+
+// GetClient implements registration.Store.
+func (s *Store) GetClient(ctx context.Context, id string) (registration.Client, error) {
+	const q = `SELECT ` + clientColumns + ` FROM clients WHERE id = $1`
+	c, err := scanClient(func(dest ...any) error { return s.row(ctx, q, []any{id}, dest...) })
+	if err != nil {
+		return registration.Client{}, fmt.Errorf("get client: %w", err)
+	}
+	return c, nil
+}
+
+// ListClients implements registration.Store.
+func (s *Store) ListClients(ctx context.Context) ([]registration.Client, error) {
+	const q = `SELECT ` + clientColumns + ` FROM clients ORDER BY created_at, id`
+	var clients []registration.Client
+	err := s.each(ctx, q, nil, func(scan func(dest ...any) error) error {
+		c, err := scanClient(scan)
+		clients = append(clients, c)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list clients: %w", err)
+	}
+	return clients, nil
+}
+
+// UpdateClient implements registration.Store.
+func (s *Store) UpdateClient(ctx context.Context, c registration.Client) error {
+	const q = `UPDATE clients SET metadata = $2, secret_hash = $3, secret_expires_at = $4, resources = $5, source = $6,
+		verified_at = $7, disabled_at = $8, document_hash = $9, updated_at = $10, last_used_at = $11 WHERE id = $1`
+	if err := s.execOne(ctx, q, c.ID, toJSON(c.Metadata), c.SecretHash, millis(c.SecretExpiresAt),
+		toJSON(c.Resources), c.Source, millis(c.VerifiedAt), millis(c.DisabledAt), c.DocumentHash,
+		millis(c.UpdatedAt), millis(c.LastUsedAt)); err != nil {
+		return fmt.Errorf("update client: %w", err)
+	}
+	return nil
+}
+
+// DeleteClient implements registration.Store.
+func (s *Store) DeleteClient(ctx context.Context, id string) error {
+	if err := s.execOne(ctx, `DELETE FROM clients WHERE id = $1`, id); err != nil {
+		return fmt.Errorf("delete client: %w", err)
+	}
+	return nil
+}
+
+// CountClientsFrom implements registration.Store.
+func (s *Store) CountClientsFrom(ctx context.Context, source string, since time.Time) (int, error) {
+	const q = `SELECT COUNT(*) FROM clients WHERE kind = $1 AND (source = $2 OR $2 = '') AND created_at >= $3`
+	var n int
+	if err := s.row(ctx, q, []any{string(registration.KindDynamic), source, millis(since)}, &n); err != nil {
+		return 0, fmt.Errorf("count clients: %w", err)
+	}
+	return n, nil
+}
+
+// TouchClient implements registration.Store.
+func (s *Store) TouchClient(ctx context.Context, id string, now time.Time) error {
+	if err := s.execOne(ctx, `UPDATE clients SET last_used_at = $2 WHERE id = $1`, id, millis(now)); err != nil {
+		return fmt.Errorf("touch client: %w", err)
+	}
+	return nil
+}
+
+func scanClient(scan func(dest ...any) error) (registration.Client, error) {
+	var (
+		c                                               registration.Client
+		metadata, resources                             string
+		secretEnds, verified, disabled, created, update sql.NullInt64
+		lastUsed                                        sql.NullInt64
+	)
+	if err := scan(&c.ID, &c.Kind, &metadata, &c.SecretHash, &secretEnds, &resources, &c.Source,
+		&verified, &disabled, &c.DocumentHash, &created, &update, &lastUsed); err != nil {
+		return c, err
+	}
+	c.SecretExpiresAt, c.VerifiedAt, c.DisabledAt = timeOf(secretEnds), timeOf(verified), timeOf(disabled)
+	c.CreatedAt, c.UpdatedAt, c.LastUsedAt = timeOf(created), timeOf(update), timeOf(lastUsed)
+	if err := fromJSON(metadata, &c.Metadata); err != nil {
+		return c, err
+	}
+	return c, fromJSON(resources, &c.Resources)
+}
+
+var _ registration.Store = (*Store)(nil)

@@ -1,0 +1,133 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/internal/store"
+	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/ostiary-auth/ostiary/test/testkit"
+)
+
+// fullClient returns a client none of whose fields is zero, so that a forgotten
+// column shows.
+func fullClient(t *testing.T, id string, at time.Time) registration.Client {
+	t.Helper()
+	c := registration.Client{
+		ID: id, Kind: registration.KindDynamic,
+		Metadata: registration.ClientMetadata{
+			RedirectURIs: []string{"http://localhost/cb", "com.example.app:/cb"}, TokenEndpointAuthMethod: "none",
+			GrantTypes: []string{"authorization_code"}, ResponseTypes: []string{"code"}, ClientName: "Quill 'Desktop' \"é\"",
+			ClientURI: "https://quill.example", LogoURI: "https://quill.example/l", TosURI: "https://quill.example/t",
+			PolicyURI: "https://quill.example/p", Scope: "a b", Contacts: []string{"ops@quill.example"},
+			ApplicationType: "native", SoftwareID: "quill", SoftwareVersion: "1.2",
+		},
+		SecretHash: []byte{0, 1, 2, 0xff}, SecretExpiresAt: at.Add(time.Hour), Resources: []string{"https://mcp.example"},
+		Source: "192.0.2.1", VerifiedAt: at.Add(2 * time.Hour), DisabledAt: at.Add(3 * time.Hour), DocumentHash: "hash",
+		CreatedAt: at, UpdatedAt: at.Add(4 * time.Hour), LastUsedAt: at.Add(5 * time.Hour),
+	}
+	requireFull(t, reflect.ValueOf(c), "Client")
+	return c
+}
+
+// requireFull fails for every zero field of a struct, and of structs inside.
+func requireFull(t *testing.T, v reflect.Value, name string) {
+	t.Helper()
+	for i := range v.NumField() {
+		field := name + "." + v.Type().Field(i).Name
+		if v.Field(i).IsZero() {
+			t.Fatalf("%s is zero: fill it, so that the store is asked to keep it", field)
+		}
+		if f := v.Field(i); f.Kind() == reflect.Struct && f.Type() != reflect.TypeFor[time.Time]() {
+			requireFull(t, f, field)
+		}
+	}
+}
+
+func TestClients(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 123e6, time.UTC)
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		ctx := t.Context()
+		full := fullClient(t, "full", at)
+		bare := registration.Client{ID: "bare", Kind: registration.KindOperator, CreatedAt: at.Add(time.Minute), UpdatedAt: at.Add(time.Minute)}
+		for _, c := range []registration.Client{full, bare} {
+			if err := db.CreateClient(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := db.GetClient(ctx, c.ID); err != nil || !cmp.Equal(got, c) {
+				t.Errorf("GetClient(%q): %v\n%s", c.ID, err, cmp.Diff(c, got))
+			}
+		}
+		if err := db.CreateClient(ctx, full); !errors.Is(err, store.ErrExists) {
+			t.Errorf("second CreateClient = %v, want store.ErrExists", err)
+		}
+		if list, err := db.ListClients(ctx); err != nil || !cmp.Equal(list, []registration.Client{full, bare}) {
+			t.Errorf("ListClients = %v, %v; want full then bare", list, err)
+		}
+
+		changed := full
+		changed.ID, changed.Kind, changed.CreatedAt = bare.ID, bare.Kind, bare.CreatedAt
+		changed.UpdatedAt = at.Add(9 * time.Hour)
+		if err := db.UpdateClient(ctx, changed); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := db.GetClient(ctx, bare.ID); err != nil || !cmp.Equal(got, changed) {
+			t.Errorf("after UpdateClient: %v\n%s", err, cmp.Diff(changed, got))
+		}
+		if err := db.TouchClient(ctx, bare.ID, at.Add(10*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := db.GetClient(ctx, bare.ID); !got.LastUsedAt.Equal(at.Add(10 * time.Hour)) {
+			t.Errorf("after TouchClient LastUsedAt = %v", got.LastUsedAt)
+		}
+		if err := db.DeleteClient(ctx, bare.ID); err != nil {
+			t.Fatal(err)
+		}
+		_, getErr := db.GetClient(ctx, bare.ID)
+		for name, err := range map[string]error{
+			"GetClient": getErr, "UpdateClient": db.UpdateClient(ctx, changed),
+			"DeleteClient": db.DeleteClient(ctx, bare.ID), "TouchClient": db.TouchClient(ctx, bare.ID, at),
+		} {
+			if !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s of a deleted client = %v, want store.ErrNotFound", name, err)
+			}
+		}
+		if _, err := db.GetClient(ctx, full.ID); err != nil {
+			t.Errorf("the other client is gone too: %v", err)
+		}
+	})
+}
+
+func TestCountClientsFrom(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		ctx := t.Context()
+		for _, c := range []registration.Client{
+			{ID: "a1", Kind: registration.KindDynamic, Source: "a", CreatedAt: at},
+			{ID: "a2", Kind: registration.KindDynamic, Source: "a", CreatedAt: at.Add(time.Minute)},
+			{ID: "b1", Kind: registration.KindDynamic, Source: "b", CreatedAt: at},
+			{ID: "op", Kind: registration.KindOperator, Source: "a", CreatedAt: at},
+		} {
+			if err := db.CreateClient(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tt := range []struct {
+			source string
+			since  time.Time
+			want   int
+		}{{"a", at, 2}, {"a", at.Add(time.Second), 1}, {"b", at, 1}, {"", at, 3}, {"c", at, 0}} {
+			if n, err := db.CountClientsFrom(ctx, tt.source, tt.since); err != nil || n != tt.want {
+				t.Errorf("CountClientsFrom(%q, %v) = %d, %v; want %d", tt.source, tt.since, n, err, tt.want)
+			}
+		}
+	})
+}
