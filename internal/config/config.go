@@ -1,0 +1,190 @@
+// Package config is what an operator may say: one struct, whose comments are the
+// reference (docs/configuration.md is made from them), read from a file, the
+// environment and the command line, and checked as a whole. It decides nothing
+// else: internal/app turns it into each package's own options.
+package config
+
+import (
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+)
+
+// Config is the configuration of one ostiary process. A later source wins: the
+// default, the file, OSTIARY_* variables, flags.
+type Config struct {
+	// Issuer is the issuer identifier (RFC 8414 §2), the public URL of this
+	// server: https, or http on loopback, which is development mode; a path is
+	// allowed; no trailing slash. Clients compare it byte by byte: changing it
+	// later breaks every connection.
+	Issuer string `yaml:"issuer" env:"ISSUER"`
+	// Listen is the address of the public listener. In development mode
+	// 127.0.0.1:PORT also binds [::1]:PORT where the machine has it.
+	Listen string `yaml:"listen" env:"LISTEN"`
+	// AdminListen is the address of /healthz, /readyz and /metrics:
+	// host:port, or unix:/path of a socket.
+	AdminListen string `yaml:"admin_listen" env:"ADMIN_LISTEN"`
+	// StateDir is the directory of the SQLite database and the secret; only its
+	// owner may read it. Default $STATE_DIRECTORY, else $XDG_STATE_HOME/ostiary,
+	// else ~/.local/state/ostiary.
+	StateDir string `yaml:"state_dir" env:"STATE_DIR"`
+	// Database is postgres://user:password@host/name, or the path of a SQLite
+	// file. Default ostiary.db in state_dir.
+	Database string `yaml:"database" env:"DATABASE"`
+	// DatabaseFile is the path of a file that holds database.
+	DatabaseFile string `yaml:"database_file" env:"DATABASE_FILE"`
+	// DatabaseMaxConns bounds the PostgreSQL connections of one process.
+	DatabaseMaxConns int `yaml:"database_max_conns" env:"DATABASE_MAX_CONNS"`
+	// SQLiteSynchronous is FULL, or NORMAL: faster, but a power cut may undo the
+	// last moments, so a refresh token already used could work again.
+	SQLiteSynchronous string `yaml:"sqlite_synchronous" env:"SQLITE_SYNCHRONOUS"`
+	// Secret is the state secret: 32 random bytes in base64, or lines of
+	// "kid base64". Required with PostgreSQL, where processes share it; with
+	// SQLite the first start writes secret.key into state_dir.
+	Secret oauth.Secret `yaml:"secret" env:"SECRET"`
+	// SecretFile is the path of a file, mode 0600, that holds secret.
+	SecretFile string `yaml:"secret_file" env:"SECRET_FILE"`
+	// TrustedProxies are the addresses (CIDR or IP) of reverse proxies whose
+	// X-Forwarded-For is believed. None by default; not in development mode.
+	TrustedProxies []string `yaml:"trusted_proxies" env:"TRUSTED_PROXIES"`
+	// TLSCert is the path of the certificate chain (PEM), when ostiary itself
+	// speaks TLS instead of a proxy in front of it.
+	TLSCert string `yaml:"tls_cert" env:"TLS_CERT"`
+	// TLSKey is the path of the certificate's private key (PEM).
+	TLSKey string `yaml:"tls_key" env:"TLS_KEY"`
+	// AllowedHosts are further Host names that are answered; every link still
+	// names the issuer.
+	AllowedHosts []string `yaml:"allowed_hosts" env:"ALLOWED_HOSTS"`
+	// OperatorName is the name people see on every page: your company or team.
+	// Default the issuer's host.
+	OperatorName string `yaml:"operator_name" env:"OPERATOR_NAME"`
+	// HelpURL is your help page, linked from every page. Default no link.
+	HelpURL string `yaml:"help_url" env:"HELP_URL"`
+	// PrivacyURL is your privacy notice, linked from every page. Default no link.
+	PrivacyURL string `yaml:"privacy_url" env:"PRIVACY_URL"`
+	// HelpContact is whom people may ask, as words: "it@example.com".
+	HelpContact string `yaml:"help_contact" env:"HELP_CONTACT"`
+	// LogFormat is json or text.
+	LogFormat string `yaml:"log_format" env:"LOG_FORMAT"`
+	// LogLevel is debug, info, warn or error.
+	LogLevel string `yaml:"log_level" env:"LOG_LEVEL"`
+	// AccessTokenLifetime is how long an access token opens its MCP server, 1m
+	// to 1h. It is also how long a disconnected app may linger.
+	AccessTokenLifetime time.Duration `yaml:"access_token_lifetime" env:"ACCESS_TOKEN_LIFETIME"`
+	// CodeLifetime is how long an authorization code may be redeemed, 1s to 60s.
+	CodeLifetime time.Duration `yaml:"code_lifetime" env:"CODE_LIFETIME"`
+	// RefreshIdle ends a connection that was not used for so long.
+	RefreshIdle time.Duration `yaml:"refresh_idle" env:"REFRESH_IDLE"`
+	// RefreshAbsolute ends a connection so long after consent, used or not.
+	RefreshAbsolute time.Duration `yaml:"refresh_absolute" env:"REFRESH_ABSOLUTE"`
+	// LoopbackRefreshAbsolute is refresh_absolute for unverified apps that
+	// return to a program on the person's own machine.
+	LoopbackRefreshAbsolute time.Duration `yaml:"loopback_refresh_absolute" env:"LOOPBACK_REFRESH_ABSOLUTE"`
+	// RefreshRetryWindow is how long the previous refresh token still gets the
+	// same successor, for clients that lost the answer, 0s to 2m.
+	RefreshRetryWindow time.Duration `yaml:"refresh_retry_window" env:"REFRESH_RETRY_WINDOW"`
+	// Registration is open (any client may register itself, RFC 7591) or closed.
+	Registration string `yaml:"registration" env:"REGISTRATION"`
+	// RegistrationPerHour bounds registrations from one address (IPv6: one /64).
+	RegistrationPerHour int `yaml:"registration_per_hour" env:"REGISTRATION_PER_HOUR"`
+	// RegistrationPerHourTotal bounds registrations from everywhere together.
+	RegistrationPerHourTotal int `yaml:"registration_per_hour_total" env:"REGISTRATION_PER_HOUR_TOTAL"`
+	// ResourceOriginMatch lets a client name an MCP server by its origin alone
+	// when exactly one registered resource is there, as some clients do.
+	ResourceOriginMatch bool `yaml:"resource_origin_match" env:"RESOURCE_ORIGIN_MATCH"`
+	// PasswordHashingAtOnce bounds concurrent password checks (64 MiB each);
+	// beyond it people are asked to retry.
+	PasswordHashingAtOnce int `yaml:"password_hashing_at_once" env:"PASSWORD_HASHING_AT_ONCE"`
+	// DebugPprof serves /debug/pprof on the admin listener: for a short search,
+	// since profiles show memory.
+	DebugPprof bool `yaml:"debug_pprof" env:"DEBUG_PPROF"`
+
+	// origins tells for each key where its value came from; a missing key is the default.
+	origins map[string]Origin
+}
+
+// Default returns the configuration of a first start on a developer's machine.
+// Its StateDir is empty: Load fills it in from the environment.
+func Default() *Config {
+	return &Config{
+		Issuer:                   "http://localhost:8414",
+		Listen:                   "127.0.0.1:8414",
+		AdminListen:              "127.0.0.1:8415",
+		DatabaseMaxConns:         16,
+		SQLiteSynchronous:        "FULL",
+		LogFormat:                "json",
+		LogLevel:                 "info",
+		AccessTokenLifetime:      10 * time.Minute,
+		CodeLifetime:             time.Minute,
+		RefreshIdle:              30 * 24 * time.Hour,
+		RefreshAbsolute:          365 * 24 * time.Hour,
+		LoopbackRefreshAbsolute:  90 * 24 * time.Hour,
+		RefreshRetryWindow:       time.Minute,
+		Registration:             "open",
+		RegistrationPerHour:      60,
+		RegistrationPerHourTotal: 1000,
+		ResourceOriginMatch:      true,
+		PasswordHashingAtOnce:    4,
+	}
+}
+
+// Dev reports development mode: the issuer is on loopback (D4).
+func (c *Config) Dev() bool {
+	u, err := url.Parse(c.Issuer)
+	return err == nil && isLoopbackHost(u.Hostname())
+}
+
+// IssuerURL returns the issuer parsed. It is called after Validate.
+func (c *Config) IssuerURL() *url.URL {
+	u, err := url.Parse(c.Issuer)
+	if err != nil {
+		return &url.URL{}
+	}
+	return u
+}
+
+// Base returns the issuer's path, "" or "/path", below which every path lies (D25).
+func (c *Config) Base() string { return c.IssuerURL().EscapedPath() }
+
+// Operator returns the name people see: operator_name, else the issuer's host.
+func (c *Config) Operator() string {
+	if c.OperatorName != "" {
+		return c.OperatorName
+	}
+	return c.IssuerURL().Host
+}
+
+// Postgres reports whether the database is PostgreSQL.
+func (c *Config) Postgres() bool { return isPostgresURL(c.Database) }
+
+// DatabaseURL returns what sqlstore.Open takes: the PostgreSQL URL or the path
+// of the SQLite file.
+func (c *Config) DatabaseURL() string {
+	if c.Database == "" {
+		return filepath.Join(c.StateDir, "ostiary.db")
+	}
+	return c.Database
+}
+
+// SecretPath returns the file of the state secret: secret_file, else secret.key
+// in the state directory. It is not asked when Secret is set.
+func (c *Config) SecretPath() string {
+	if c.SecretFile != "" {
+		return c.SecretFile
+	}
+	return filepath.Join(c.StateDir, "secret.key")
+}
+
+// Proxies returns TrustedProxies parsed. It is called after Validate.
+func (c *Config) Proxies() []netip.Prefix {
+	var list []netip.Prefix
+	for _, raw := range c.TrustedProxies {
+		if p, err := parsePrefix(raw); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+)
+
+// Field is one setting as an operator spells it.
+type Field struct {
+	// Key is its name in the file, Env the environment variable.
+	Key, Env string
+	// Name is the field of Config.
+	Name string
+}
+
+// Fields returns every setting in the order of Config.
+func Fields() []Field {
+	t := reflect.TypeFor[Config]()
+	var list []Field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if key := f.Tag.Get("yaml"); key != "" {
+			list = append(list, Field{Key: key, Env: EnvPrefix + f.Tag.Get("env"), Name: f.Name})
+		}
+	}
+	return list
+}
+
+func fieldNamed(name string) Field {
+	for _, f := range Fields() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return Field{Key: name}
+}
+
+// Value is one setting with its value for people: secrets are redacted.
+type Value struct {
+	Field
+	// Text is the value; Go's form of durations, booleans and numbers, lists
+	// joined by commas.
+	Text string
+	// Origin is where it came from.
+	Origin Origin
+}
+
+// Values returns every setting with its value, without any secret.
+func (c *Config) Values() []Value {
+	v := reflect.ValueOf(c).Elem()
+	var list []Value
+	for _, f := range Fields() {
+		text := ""
+		switch x := v.FieldByName(f.Name).Interface().(type) {
+		case oauth.Secret:
+			if x != "" {
+				text = x.String()
+			}
+		case []string:
+			text = strings.Join(x, ",")
+		default:
+			text = fmt.Sprint(x)
+		}
+		if f.Key == "database" {
+			text = redactURL(c.DatabaseURL())
+		}
+		list = append(list, Value{Field: f, Text: text, Origin: c.origins[f.Key]})
+	}
+	return list
+}
+
+// redactURL hides the passwords of a PostgreSQL URL: before the @ and among the
+// parameters, where libpq takes them too.
+func redactURL(raw string) string {
+	if !isPostgresURL(raw) {
+		return raw
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "postgres://[redacted]"
+	}
+	q := u.Query()
+	for _, name := range []string{"password", "sslpassword"} {
+		if q.Has(name) {
+			q.Set(name, "xxxxx")
+		}
+	}
+	if len(q) > 0 {
+		u.RawQuery = q.Encode()
+	}
+	return u.Redacted()
+}
+
+// nearest returns the key most like word, or "" when none is.
+func nearest(word string) string {
+	best, at := "", 3 // up to two letters wrong
+	for _, f := range Fields() {
+		if d := distance(word, f.Key); d < at {
+			best, at = f.Key, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
