@@ -3,15 +3,13 @@ package keys
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/metadata"
 )
 
 // Times of a rotation (D28).
@@ -56,8 +54,7 @@ type Set struct {
 // snapshot is what was read last; it does not change.
 type snapshot struct {
 	keys []openKey
-	jwks []byte
-	etag string
+	jwks metadata.Body
 }
 
 // openKey is a key ready to use.
@@ -186,20 +183,19 @@ func (s *Set) openAll(list []Key) (*snapshot, error) {
 		snap.keys = append(snap.keys, openKey{Key: k, private: private, header: protectedHeader(k, typeAccessToken)})
 		published = append(published, public)
 	}
-	body, err := json.Marshal(map[string]any{"keys": published})
+	body, err := metadata.NewBody(map[string]any{"keys": published})
 	if err != nil {
 		return nil, fmt.Errorf("encode JWKS: %w", err)
 	}
-	sum := sha256.Sum256(body)
-	snap.jwks, snap.etag = body, `"`+base64.RawURLEncoding.EncodeToString(sum[:12])+`"`
+	snap.jwks = body
 	return snap, nil
 }
 
 // JWKS returns the published key set (RFC 7517 §5) and its entity tag: next,
 // active and retiring keys, public members only. The bytes must not be changed.
 func (s *Set) JWKS() (body []byte, etag string) {
-	snap := s.snapshot.Load()
-	return snap.jwks, snap.etag
+	b := s.snapshot.Load().jwks
+	return b.JSON, b.ETag
 }
 
 // List reads the keys and their states for an operator, oldest first.
