@@ -30,7 +30,7 @@ func (s *Server) newProvider() *fosite.Fosite {
 		MinParameterEntropy:        1,
 		SendDebugMessagesToClients: false,
 	}
-	return fosite.NewOAuth2Provider(clientManager{}, &configurator{Config: cfg, s: s}).(*fosite.Fosite)
+	return fosite.NewOAuth2Provider(clientManager{}, &configurator{Config: cfg, s: s})
 }
 
 // configurator gives fosite only the handlers of the request's grant type, so
