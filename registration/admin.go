@@ -1,0 +1,213 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/grant"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/store"
+)
+
+// Operator is the actor of events from the command line.
+const Operator = "operator"
+
+// Admin is what an operator does with clients, by the command line and later by
+// the console (D18). Every change writes its audit event in the same transaction.
+type Admin struct {
+	// Clients, Tx and Audit are required.
+	Clients Store
+	Tx      store.Transactor
+	Audit   audit.Store
+	// Grants and Consents end what a removed client held. Required by Remove.
+	Grants   grant.Store
+	Consents interface {
+		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+	}
+	// Now is the clock. Required.
+	Now func() time.Time
+}
+
+// AddOptions describes a client that the operator adds.
+type AddOptions struct {
+	// Name is shown to people. Required.
+	Name string
+	// RedirectURIs are required for authorization_code.
+	RedirectURIs []string
+	// AuthMethod is none, client_secret_basic or client_secret_post; "" is none.
+	AuthMethod string
+	// GrantTypes default to authorization_code and refresh_token.
+	GrantTypes []string
+	// Resources, when not empty, are the only ones the client may ask for.
+	// client_credentials needs at least one (D23).
+	Resources []string
+	// Scope, when not empty, is the most it may ask for.
+	Scope string
+}
+
+// UpdateOptions says what to change; a nil field stays as it is.
+type UpdateOptions struct {
+	Name         *string
+	RedirectURIs *[]string
+	GrantTypes   *[]string
+	Resources    *[]string
+	Scope        *string
+}
+
+// Add registers a client and returns it with its secret, "" for a public one.
+// The secret is not shown again (DR-17).
+func (a *Admin) Add(ctx context.Context, o AddOptions) (Client, oauth.Secret, error) {
+	if o.AuthMethod == "" {
+		o.AuthMethod = AuthNone
+	}
+	m := ClientMetadata{ClientName: o.Name, RedirectURIs: o.RedirectURIs, TokenEndpointAuthMethod: o.AuthMethod,
+		GrantTypes: o.GrantTypes, Scope: o.Scope}
+	resources, err := checkOperatorClient(&m, o.Resources)
+	if err != nil {
+		return Client{}, "", err
+	}
+	c, secret := newClient(KindOperator, m, a.Now())
+	c.Resources = resources
+	err = a.change(ctx, "client.added", c.ID, nil, func(ctx context.Context) error { return a.Clients.CreateClient(ctx, c) })
+	if err != nil {
+		return Client{}, "", fmt.Errorf("add client: %w", err)
+	}
+	return c, secret, nil
+}
+
+// Show returns the client, or store.ErrNotFound.
+func (a *Admin) Show(ctx context.Context, id string) (Client, error) {
+	if !IsClientID(id) {
+		return Client{}, fmt.Errorf("show client: %w", store.ErrNotFound)
+	}
+	return a.Clients.GetClient(ctx, id)
+}
+
+// List returns every client, oldest first.
+func (a *Admin) List(ctx context.Context) ([]Client, error) { return a.Clients.ListClients(ctx) }
+
+// Update changes what o names and returns the client, or store.ErrNotFound.
+// Remembered consents are asked for again, since the document hash changes (CS-11).
+func (a *Admin) Update(ctx context.Context, id string, o UpdateOptions) (Client, error) {
+	return a.edit(ctx, id, "client.updated", func(c *Client) error {
+		set(&c.Metadata.ClientName, o.Name)
+		set(&c.Metadata.RedirectURIs, o.RedirectURIs)
+		set(&c.Metadata.GrantTypes, o.GrantTypes)
+		set(&c.Metadata.Scope, o.Scope)
+		set(&c.Resources, o.Resources)
+		resources, err := checkOperatorClient(&c.Metadata, c.Resources)
+		c.Resources, c.DocumentHash = resources, c.Metadata.Hash()
+		return err
+	})
+}
+
+// Disable switches the client off: no new request and no token, until Enable.
+// Its grants stay. A client that is off already stays as it is.
+func (a *Admin) Disable(ctx context.Context, id string) (Client, error) {
+	return a.edit(ctx, id, "client.disabled", func(c *Client) error {
+		if c.Enabled() {
+			c.DisabledAt = a.Now()
+		}
+		return nil
+	})
+}
+
+// Enable switches the client on again.
+func (a *Admin) Enable(ctx context.Context, id string) (Client, error) {
+	return a.edit(ctx, id, "client.enabled", func(c *Client) error {
+		c.DisabledAt = time.Time{}
+		return nil
+	})
+}
+
+// Remove deletes the client, ends its grants and forgets the consents given to
+// it (CA-15). It returns how many grants it ended, or store.ErrNotFound.
+func (a *Admin) Remove(ctx context.Context, id string) (ended int, err error) {
+	if !IsClientID(id) {
+		return 0, fmt.Errorf("remove client: %w", store.ErrNotFound)
+	}
+	detail := map[string]string{}
+	err = a.change(ctx, "client.removed", id, detail, func(ctx context.Context) error {
+		n, err := a.Grants.EndGrants(ctx, grant.Filter{ClientID: id}, grant.ReasonClient, a.Now())
+		if err != nil {
+			return err
+		}
+		ended, detail["grants_ended"] = n, fmt.Sprint(n)
+		return errors.Join(a.Consents.DeleteConsents(ctx, "", id, ""), a.Clients.DeleteClient(ctx, id))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("remove client: %w", err)
+	}
+	return ended, nil
+}
+
+// edit reads, changes and writes a client in one transaction.
+func (a *Admin) edit(ctx context.Context, id, event string, fn func(*Client) error) (c Client, err error) {
+	if !IsClientID(id) {
+		return Client{}, fmt.Errorf("%s: %w", event, store.ErrNotFound)
+	}
+	err = a.change(ctx, event, id, nil, func(ctx context.Context) error {
+		got, err := a.Clients.GetClient(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := fn(&got); err != nil {
+			return err
+		}
+		got.UpdatedAt = a.Now()
+		c = got
+		return a.Clients.UpdateClient(ctx, got)
+	})
+	return c, err
+}
+
+// change runs fn and appends the audit event in one transaction.
+func (a *Admin) change(ctx context.Context, event, id string, detail map[string]string, fn func(ctx context.Context) error) error {
+	return a.Tx.InTx(ctx, func(ctx context.Context) error {
+		if err := fn(ctx); err != nil {
+			return err
+		}
+		return a.Audit.Append(ctx, audit.New(ctx, a.Now(), audit.Event{Name: event, Actor: Operator, ClientID: id, Detail: detail}))
+	})
+}
+
+// checkOperatorClient applies the rules of registration with the operator's
+// freedom, and returns the resources in canonical form.
+func checkOperatorClient(m *ClientMetadata, resources []string) ([]string, error) {
+	if NormalizeName(m.ClientName) == "" {
+		return nil, oauth.InvalidClientMetadata("client_name is required")
+	}
+	for _, g := range m.GrantTypes {
+		if !slices.Contains(operatorAdded().grants, g) {
+			return nil, oauth.InvalidClientMetadata("grant type must be one of %s", strings.Join(operatorAdded().grants, ", "))
+		}
+	}
+	if err := m.normalize(operatorAdded()); err != nil {
+		return nil, err
+	}
+	var canonical []string
+	for _, r := range resources {
+		c, err := oauth.CanonicalResource(r)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(canonical, c) {
+			canonical = append(canonical, c)
+		}
+	}
+	if len(canonical) == 0 && slices.Contains(m.GrantTypes, GrantClientCredentials) {
+		return nil, oauth.InvalidClientMetadata("client_credentials needs the resources the client may use: no person is there to choose (D23)")
+	}
+	return canonical, nil
+}
+
+func set[T any](dest *T, v *T) {
+	if v != nil {
+		*dest = *v
+	}
+}
