@@ -1,0 +1,160 @@
+package resourceserver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/resourceserver"
+)
+
+func TestJW11_UnknownKids(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	good := f.token(t, "notes:read")
+	if w := f.get(good); w.Code != http.StatusOK {
+		t.Fatalf("status = %d: %s", w.Code, w.Body)
+	}
+	f.advance(time.Minute)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 100 {
+				bad := f.issuer.sign(t, header("ES256", strconv.Itoa(i)+"-"+strconv.Itoa(j)),
+					f.issuer.claims(testResource, f.clock(), "notes:read"))
+				if w := f.get(bad); w.Code != http.StatusUnauthorized {
+					t.Errorf("status = %d, want 401", w.Code)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := f.issuer.fetched(); n != 2 {
+		t.Errorf("keys were fetched %d times, want 2: at first and once in the interval", n)
+	}
+	if w := f.get(good); w.Code != http.StatusOK {
+		t.Errorf("a valid token afterwards: status = %d", w.Code)
+	}
+}
+
+func TestMM04_Rotation(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	old := f.token(t, "notes:read")
+	if w := f.get(old); w.Code != http.StatusOK {
+		t.Fatalf("status = %d: %s", w.Code, w.Body)
+	}
+	f.issuer.addECKey(t, "ec-2")
+	f.advance(time.Minute)
+	fresh := f.issuer.sign(t, header("ES256", "ec-2"), f.issuer.claims(testResource, f.clock(), "notes:read"))
+	if w := f.get(fresh); w.Code != http.StatusOK {
+		t.Errorf("MM-04 token of a key published since: status = %d: %s", w.Code, w.Body)
+	}
+	if w := f.get(old); w.Code != http.StatusOK {
+		t.Errorf("MM-04 token of the old key, still published: status = %d", w.Code)
+	}
+	f.issuer.set(func(i *issuer) { i.keys = i.keys[1:] })
+	f.advance(6 * time.Minute)
+	f.get(fresh) // stale: starts a fetch
+	eventually(t, func() bool { return f.get(old).Code == http.StatusUnauthorized },
+		"MM-04 token of a removed key is still accepted")
+}
+
+func TestM8_Outage(t *testing.T) {
+	t.Parallel()
+	broken := map[string]func(*issuer){
+		"status 500":  func(i *issuer) { i.status = 500 },
+		"not JSON":    func(i *issuer) { i.body = "<html>" },
+		"redirect":    func(i *issuer) { i.redirect = "/jwks2" },
+		"10 MiB":      func(i *issuer) { i.body = `{"keys":[],"x":"` + string(make([]byte, 10<<20)) + `"}` },
+		"empty set":   func(i *issuer) { i.body = `{"keys":[]}` },
+		"oct key":     func(i *issuer) { i.body = `{"keys":[{"kty":"oct","k":"AAAA","kid":"ec-1"}]}` },
+		"private key": func(i *issuer) { i.body = `{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA","d":"AA"}]}` },
+		"issuer":      func(i *issuer) { i.claimed = "https://evil.example" },
+	}
+	for name, breakIt := range broken {
+		t.Run("M8 JW-22 from the start: "+name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.issuer.set(breakIt)
+			w := f.get(f.token(t, "notes:read"))
+			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("WWW-Authenticate") != "" {
+				t.Errorf("status = %d, header %v, want 503 with Retry-After and no challenge", w.Code, w.Header())
+			}
+		})
+		t.Run("M8 JW-22 later: "+name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, func(o *resourceserver.Options) { o.KeyLimit = time.Hour })
+			f.get(f.token(t, "notes:read"))
+			f.issuer.set(breakIt)
+			for range 6 { // the last good keys are kept ...
+				f.advance(9 * time.Minute)
+				if w := f.get(f.token(t, "notes:read")); w.Code != http.StatusOK {
+					t.Fatalf("status = %d during the outage: %s", w.Code, w.Body)
+				}
+			}
+			f.advance(10 * time.Minute) // ... to a limit
+			if w := f.get(f.token(t, "notes:read")); w.Code != http.StatusServiceUnavailable {
+				t.Errorf("status = %d after the limit, want 503", w.Code)
+			}
+		})
+	}
+}
+
+func TestM8_SlowIssuerDelaysNobody(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.get(f.token(t, "notes:read"))
+	hold := make(chan struct{})
+	defer close(hold)
+	f.issuer.set(func(i *issuer) { i.hold = hold })
+	f.advance(6 * time.Minute)
+	done := make(chan int)
+	go func() { done <- f.get(f.token(t, "notes:read")).Code }()
+	select {
+	case code := <-done:
+		if code != http.StatusOK {
+			t.Errorf("status = %d, want 200 from the cached keys", code)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("a valid token waits for the issuer's keys though its key is cached")
+	}
+}
+
+func TestDiscoveryFallsBackToOpenID(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	keys := f.issuer
+	mux := http.NewServeMux()
+	var base string
+	mux.HandleFunc("GET /tenant/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"issuer":"` + base + `/tenant","jwks_uri":"` + keys.URL + `/jwks"}`))
+	})
+	oidc := httptest.NewServer(mux)
+	defer oidc.Close()
+	base = oidc.URL
+	s, err := resourceserver.New(resourceserver.Options{Issuer: base + "/tenant", Resource: testResource, Now: f.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.handler = s.Protect(http.NotFoundHandler())
+	c := keys.claims(testResource, f.now, "")
+	c["iss"] = base + "/tenant"
+	if w := f.get(keys.sign(t, header("ES256", "ec-1"), c)); w.Code != http.StatusNotFound {
+		t.Errorf("status = %d, want the handler's 404: %s", w.Code, w.Body)
+	}
+}
+
+func eventually(t *testing.T, ok func() bool, message string) {
+	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatal(message)
+		}
+	}
+}

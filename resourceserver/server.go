@@ -1,0 +1,209 @@
+package resourceserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+)
+
+// Limits and defaults of Options.
+const (
+	defaultClockSkew = 10 * time.Second
+	maxClockSkew     = time.Minute
+	defaultMaxBody   = 4 << 20
+)
+
+// Options configures New. The zero value of every optional field is the safe default.
+type Options struct {
+	// Issuer is the authorization server's issuer identifier (RFC 8414 §2),
+	// exactly as its metadata and its tokens carry it: https, or http on a
+	// loopback host. Required.
+	Issuer string
+	// Resource is this server's resource identifier (RFC 8707 §2): the URL that
+	// people give their MCP client, and the only audience accepted. Required.
+	Resource string
+	// Name is resource_name in the metadata document.
+	Name string
+	// Documentation is resource_documentation, a page for developers.
+	Documentation string
+	// Scopes are those a client should ask for at first. They are scopes_supported
+	// of the document and scope of a 401 challenge, so keep them few; tools that
+	// need more ask for it with a 403 (see Operations).
+	Scopes []string
+	// Operations says which scopes MCP operations need. When it is nil, request
+	// bodies are not read and every valid token may do everything. Otherwise the
+	// JSON-RPC body of each POST is read first, and a tool, prompt or resource
+	// that is not in the table needs DefaultScopes. See Operation.
+	Operations map[Operation][]string
+	// DefaultScopes are needed for tools, prompts and resources that Operations
+	// does not name. Nil refuses them.
+	DefaultScopes []string
+	// MaxBody bounds the JSON-RPC body that is read for Operations, in bytes.
+	// Default 4 MiB; larger bodies are 413.
+	MaxBody int64
+	// Algorithms are the signature algorithms accepted, of ES256, ES384, ES512,
+	// EdDSA, RS256, RS384, RS512, PS256, PS384, PS512. Nil means ES256, EdDSA,
+	// RS256 and PS256; an empty list is a mistake. The key decides which of them
+	// a token may use, never the token alone.
+	Algorithms []string
+	// ClockSkew is the tolerance applied to exp, nbf and iat, at most a minute.
+	// Zero means 10 seconds, a negative value none.
+	ClockSkew time.Duration
+	// KeyRefresh is how old the issuer's keys may be before they are fetched
+	// again. Default 5 minutes.
+	KeyRefresh time.Duration
+	// KeyRetry is the least time between two fetches of the keys: an unknown key
+	// id causes at most one fetch in it. Default 30 seconds.
+	KeyRetry time.Duration
+	// KeyLimit is how long the last good keys are used while the issuer cannot
+	// be reached; after it requests get 503. Default 24 hours.
+	KeyLimit time.Duration
+	// MetadataAtRoot also serves the metadata document at the root well-known
+	// path when Resource has a path. Clients that follow RFC 9728 §3.3 refuse it
+	// there; a few old ones look nowhere else.
+	MetadataAtRoot bool
+	// AllowTokenPassthrough leaves the Authorization header on the request that
+	// the handler gets. A handler that forwards its request then hands the
+	// caller's token to another server, which the MCP specification forbids.
+	AllowTokenPassthrough bool
+	// HTTPClient fetches the issuer's metadata and keys. Redirects are never
+	// followed, whatever it says. Default: a client with a 10 s timeout.
+	HTTPClient *http.Client
+	// Log gets refused tokens (debug), outages (warning) and no token ever.
+	// Default: nothing is logged.
+	Log *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Server protects one resource. Its methods may be called concurrently.
+type Server struct {
+	opts        Options
+	audience    string // canonical form of Options.Resource (A23)
+	metadataURL string
+	document    []byte
+	paths       map[string]bool // where the document is served
+	verifier    *verifier
+	log         *slog.Logger
+}
+
+// New checks o and returns a Server. It joins all mistakes it finds, and it
+// does not contact the issuer: the first token does.
+func New(o Options) (*Server, error) {
+	audience, err := oauth.CanonicalResource(o.Resource)
+	if err != nil {
+		err = fmt.Errorf("Options.Resource %q: %w", o.Resource, err)
+	}
+	algs, algErr := parseAlgorithms(o.Algorithms)
+	if err := errors.Join(err, checkIssuer(o.Issuer), algErr, checkText(o), checkLimits(o)); err != nil {
+		return nil, fmt.Errorf("resourceserver: %w", err)
+	}
+	setDefaults(&o)
+	s := &Server{opts: o, audience: audience, log: o.Log}
+	s.metadataURL, s.paths = wellKnown(o.Resource, o.MetadataAtRoot)
+	s.document = document(o)
+	s.verifier = &verifier{
+		issuer: o.Issuer, audience: audience, algorithms: algs, skew: o.ClockSkew, now: o.Now,
+		keys: &keySet{source: &issuerKeys{client: o.HTTPClient, issuer: o.Issuer},
+			refresh: o.KeyRefresh, retry: o.KeyRetry, limit: o.KeyLimit, now: o.Now, log: o.Log},
+	}
+	return s, nil
+}
+
+func setDefaults(o *Options) {
+	setDefault(&o.ClockSkew, defaultClockSkew)
+	o.ClockSkew = max(o.ClockSkew, 0)
+	setDefault(&o.KeyRefresh, 5*time.Minute)
+	setDefault(&o.KeyRetry, 30*time.Second)
+	setDefault(&o.KeyLimit, 24*time.Hour)
+	setDefault(&o.MaxBody, defaultMaxBody)
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 1}))
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	client := http.Client{Timeout: 10 * time.Second}
+	if o.HTTPClient != nil {
+		client = *o.HTTPClient
+	}
+	// A redirect would let any page of the issuer's host choose our keys (JW-22).
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	o.HTTPClient = &client
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func checkIssuer(issuer string) error {
+	u, err := url.Parse(issuer)
+	switch {
+	case issuer == "":
+		return errors.New("Options.Issuer is required")
+	case err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(issuer, "?#"):
+		return fmt.Errorf("Options.Issuer %q must be a URL with a host and without query, fragment or userinfo (RFC 8414 §2)", issuer)
+	case !isSecure(u):
+		return fmt.Errorf("Options.Issuer %q must use https, or http on a loopback host", issuer)
+	}
+	return nil
+}
+
+// checkText refuses values that could not stand in a header or in the document (JW-30).
+func checkText(o Options) error {
+	var errs []error
+	for _, scopes := range append([][]string{o.Scopes, o.DefaultScopes}, mapValues(o.Operations)...) {
+		for _, s := range scopes {
+			if !oauth.IsScopeToken(s) {
+				errs = append(errs, fmt.Errorf("scope %q is not a scope-token (RFC 6749 §3.3)", s))
+			}
+		}
+	}
+	if u, err := url.Parse(o.Resource); err == nil && u.RawQuery != "" {
+		errs = append(errs, fmt.Errorf("Options.Resource %q must not have a query", o.Resource))
+	}
+	for op := range o.Operations {
+		if op.Method == "" {
+			errs = append(errs, fmt.Errorf("an operation of Operations has no Method (Name %q)", op.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkLimits(o Options) error {
+	var errs []error
+	if o.ClockSkew > maxClockSkew {
+		errs = append(errs, fmt.Errorf("Options.ClockSkew %s is more than a minute", o.ClockSkew))
+	}
+	if o.KeyRefresh < 0 || o.KeyRetry < 0 || o.KeyLimit < 0 || o.MaxBody < 0 {
+		errs = append(errs, errors.New("KeyRefresh, KeyRetry, KeyLimit and MaxBody must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func mapValues(m map[Operation][]string) [][]string {
+	var all [][]string
+	for _, v := range m {
+		all = append(all, v)
+	}
+	return all
+}
+
+// isSecure reports https, or http to a host that never leaves this machine.
+func isSecure(u *url.URL) bool {
+	return u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	return host == "localhost" || host == "127.0.0.1" || host == "::1"
+}
