@@ -323,16 +323,16 @@ const (
 	CaseExpired        ErrorCase = "expired"         // the page has expired
 	CaseAnswered       ErrorCase = "answered"        // already answered
 	CaseNoCookie       ErrorCase = "no_cookie"
-	CaseForm           ErrorCase = "form"           // form token or Origin refused
-	CaseSetupLink      ErrorCase = "setup_link"     // link used or expired
-	CaseNotFound       ErrorCase = "not_found"      // 404
-	CaseMethod         ErrorCase = "method"         // 405
-	CaseMisdirected    ErrorCase = "misdirected"    // 421, with the line to change
-	CaseTooMany        ErrorCase = "too_many"       // 429
-	CaseTooLarge       ErrorCase = "too_large"      // 413
-	CaseUnavailable    ErrorCase = "unavailable"    // 503
-	CaseServer         ErrorCase = "server"         // 500
-	CaseForbidden      ErrorCase = "forbidden"      // 403, request of another browser session
+	CaseForm           ErrorCase = "form"        // form token or Origin refused
+	CaseSetupLink      ErrorCase = "setup_link"  // link used or expired
+	CaseNotFound       ErrorCase = "not_found"   // 404
+	CaseMethod         ErrorCase = "method"      // 405
+	CaseMisdirected    ErrorCase = "misdirected" // 421, with the line to change
+	CaseTooMany        ErrorCase = "too_many"    // 429
+	CaseTooLarge       ErrorCase = "too_large"   // 413
+	CaseUnavailable    ErrorCase = "unavailable" // 503
+	CaseServer         ErrorCase = "server"      // 500
+	CaseForbidden      ErrorCase = "forbidden"   // 403, request of another browser session
 )
 
 func (SignIn) template() string       { return "sign-in" }

@@ -1,0 +1,56 @@
+package web
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+)
+
+// NewHost splits the host of a URL for a host plate: the registrable domain is
+// bold; an IP address, localhost and a name without public suffix are bold
+// whole. Names outside ASCII appear in their punycode form, so that a look-alike
+// letter cannot pass for another. It never fails: what is no host is shown as
+// far as it can be read, and nothing is bold then.
+func NewHost(rawURL string) Host {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Host == "" {
+		return Host{Before: printable(rawURL)}
+	}
+	name := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	after := ""
+	if port := u.Port(); port != "" {
+		after = ":" + port
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		if addr.Is6() {
+			name = "[" + name + "]"
+		}
+		return Host{Bold: printable(name), After: after}
+	}
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return Host{Before: printable(name), After: after}
+	}
+	domain, err := publicsuffix.EffectiveTLDPlusOne(ascii)
+	if err != nil {
+		return Host{Bold: ascii, After: after}
+	}
+	return Host{Before: strings.TrimSuffix(ascii, domain), Bold: domain, After: after}
+}
+
+// String returns the whole host.
+func (h Host) String() string { return h.Before + h.Bold + h.After }
+
+// printable shows bytes that are no host: visible ASCII alone, at most 255.
+func printable(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s) && b.Len() < 255; i++ {
+		if c := s[i]; c > 0x20 && c < 0x7f {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
