@@ -133,7 +133,7 @@ func (g *Registry) unregistered(canonical string) (Resource, bool) {
 		return Resource{}, false
 	}
 	return Resource{Identifier: canonical, Canonical: canonical,
-		Name: strings.TrimPrefix(canonical, "http://"), Unregistered: true}, true
+		Name: DefaultName(canonical), Unregistered: true}, true
 }
 
 // AllowsUnregistered reports whether the identifier may be used without a row:

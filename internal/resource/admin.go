@@ -1,0 +1,215 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/grant"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/store"
+)
+
+// AdminStore is what changes of resources need of the database: a resource that
+// is removed takes the grants and the remembered consents for it along.
+type AdminStore interface {
+	store.Transactor
+	audit.Store
+	Store
+	// EndGrants is grant.Store's.
+	EndGrants(ctx context.Context, f grant.Filter, reason string, now time.Time) (int, error)
+	// DeleteConsents is consent.Store's.
+	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+}
+
+// Admin changes resources for an operator. Each change and its audit event are
+// one transaction.
+type Admin struct {
+	// Store keeps the resources. Required.
+	Store AdminStore
+	// Issuer is the authorization server's issuer: never a resource. Required.
+	Issuer string
+	// IsClientID reports whether a canonical URL is the client_id of a client,
+	// which a resource may not equal (D7). Optional.
+	IsClientID func(ctx context.Context, canonical string) (bool, error)
+	// AllowHTTP admits http identifiers of other hosts than this one, whose
+	// tokens then travel unencrypted.
+	AllowHTTP bool
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Removal is what Remove did.
+type Removal struct {
+	Resource    Resource
+	GrantsEnded int
+}
+
+// Add registers r: its Identifier, Name, Default, Scopes and ClaimedName. A
+// missing name becomes host and path. A resource with the same canonical
+// identifier is store.ErrExists. The new default takes the mark from the old one.
+func (a *Admin) Add(ctx context.Context, r Resource) (Resource, error) {
+	canonical, err := a.checkIdentifier(ctx, r.Identifier)
+	if err != nil {
+		return Resource{}, err
+	}
+	r.Canonical, r.Unregistered = canonical, false
+	if r.Name == "" {
+		r.Name = DefaultName(canonical)
+	}
+	if err := r.Check(); err != nil {
+		return Resource{}, err
+	}
+	r.CreatedAt = a.now()
+	r.UpdatedAt = r.CreatedAt
+	err = a.Store.InTx(ctx, func(ctx context.Context) error {
+		if err := a.unmarkDefault(ctx, r); err != nil {
+			return err
+		}
+		if err := a.Store.CreateResource(ctx, r); err != nil {
+			return err
+		}
+		return a.record(ctx, "resource.added", r, nil)
+	})
+	if err != nil {
+		return Resource{}, fmt.Errorf("add resource: %w", err)
+	}
+	return r, nil
+}
+
+// Update applies change to the resource that identifier names and stores the
+// result. Identifier cannot change: tokens and grants name it. An unknown
+// resource is store.ErrNotFound.
+func (a *Admin) Update(ctx context.Context, identifier string, change func(*Resource) error) (Resource, error) {
+	var r Resource
+	err := a.Store.InTx(ctx, func(ctx context.Context) error {
+		before, err := a.Get(ctx, identifier)
+		if err != nil {
+			return err
+		}
+		r = before
+		if err := change(&r); err != nil {
+			return err
+		}
+		r.Identifier, r.Canonical, r.CreatedAt = before.Identifier, before.Canonical, before.CreatedAt
+		if err := r.Check(); err != nil {
+			return err
+		}
+		r.UpdatedAt = a.now()
+		if err := a.unmarkDefault(ctx, r); err != nil {
+			return err
+		}
+		if err := a.Store.UpdateResource(ctx, r); err != nil {
+			return err
+		}
+		return a.record(ctx, "resource.updated", r, nil)
+	})
+	if err != nil {
+		return Resource{}, fmt.Errorf("update resource: %w", err)
+	}
+	return r, nil
+}
+
+// Remove deletes the resource that identifier names, ends its grants and
+// forgets the consents for it. Access tokens already issued live on until they
+// expire. An unknown resource is store.ErrNotFound.
+func (a *Admin) Remove(ctx context.Context, identifier string) (Removal, error) {
+	var done Removal
+	err := a.Store.InTx(ctx, func(ctx context.Context) error {
+		r, err := a.Get(ctx, identifier)
+		if err != nil {
+			return err
+		}
+		now := a.now()
+		n, err := a.Store.EndGrants(ctx, grant.Filter{Resource: r.Identifier}, grant.ReasonResource, now)
+		if err != nil {
+			return err
+		}
+		if err := a.Store.DeleteConsents(ctx, "", "", r.Identifier); err != nil {
+			return err
+		}
+		if err := a.Store.DeleteResource(ctx, r.Canonical); err != nil {
+			return err
+		}
+		done = Removal{Resource: r, GrantsEnded: n}
+		return a.record(ctx, "resource.removed", r, map[string]string{"grants_ended": fmt.Sprint(n)})
+	})
+	if err != nil {
+		return Removal{}, fmt.Errorf("remove resource: %w", err)
+	}
+	return done, nil
+}
+
+// Get returns the resource that identifier names, in any spelling of it, or
+// store.ErrNotFound.
+func (a *Admin) Get(ctx context.Context, identifier string) (Resource, error) {
+	canonical, err := oauth.CanonicalResource(identifier)
+	if err != nil {
+		return Resource{}, err
+	}
+	return a.Store.GetResource(ctx, canonical)
+}
+
+// List returns all resources by identifier.
+func (a *Admin) List(ctx context.Context) ([]Resource, error) { return a.Store.ListResources(ctx) }
+
+// checkIdentifier returns the canonical form of an identifier that may be registered.
+func (a *Admin) checkIdentifier(ctx context.Context, identifier string) (string, error) {
+	canonical, err := oauth.CanonicalResource(identifier)
+	if err != nil {
+		return "", err
+	}
+	if equalsIssuer(a.Issuer, canonical) {
+		return "", errors.New("the issuer itself cannot be a resource: register the MCP server's own URL")
+	}
+	if !a.AllowHTTP && strings.HasPrefix(canonical, "http://") && !isLoopbackHTTP(canonical) {
+		return "", errors.New("a resource on another host must use https, since tokens travel to it")
+	}
+	if a.IsClientID == nil {
+		return canonical, nil
+	}
+	used, err := a.IsClientID(ctx, canonical)
+	if err != nil {
+		return "", fmt.Errorf("look for a client with this identifier: %w", err)
+	}
+	if used {
+		return "", errors.New("a client has this URL as its client_id; a resource needs another one")
+	}
+	return canonical, nil
+}
+
+// unmarkDefault takes the default mark from every other resource when r has it.
+func (a *Admin) unmarkDefault(ctx context.Context, r Resource) error {
+	if !r.Default {
+		return nil
+	}
+	list, err := a.Store.ListResources(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range list {
+		if !other.Default || other.Canonical == r.Canonical {
+			continue
+		}
+		other.Default, other.UpdatedAt = false, a.now()
+		if err := a.Store.UpdateResource(ctx, other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Admin) record(ctx context.Context, name string, r Resource, detail map[string]string) error {
+	return a.Store.Append(ctx, audit.New(ctx, a.now(), audit.Event{
+		Name: name, Actor: "operator", Resource: r.Identifier, Detail: detail}))
+}
+
+func (a *Admin) now() time.Time {
+	if a.Now == nil {
+		return time.Now()
+	}
+	return a.Now()
+}
