@@ -277,7 +277,7 @@ func (s *site) misdirected(r *http.Request) error {
 	if !slices.Contains(s.hosts, host) {
 		return &PageError{Status: http.StatusMisdirectedRequest,
 			Page: web.Error{Case: web.CaseMisdirected, Host: s.Issuer.String(),
-				Code: "this server answers as " + s.Issuer.String() + "; open that address, or change the line issuer: or hosts: of its configuration"},
+				Code: "this server answers as " + s.Issuer.String() + "; open that address, or change the line issuer: or allowed_hosts: of its configuration"},
 			Err: errors.New("Host header names another server")}
 	}
 	if s.Development && forwarded(r.Header) {
