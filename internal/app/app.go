@@ -1,0 +1,225 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/authserver"
+	"github.com/ostiary-auth/ostiary/consent"
+	"github.com/ostiary-auth/ostiary/internal/account"
+	"github.com/ostiary-auth/ostiary/internal/config"
+	"github.com/ostiary-auth/ostiary/internal/endpoint"
+	"github.com/ostiary-auth/ostiary/internal/flow"
+	"github.com/ostiary-auth/ostiary/internal/keys"
+	"github.com/ostiary-auth/ostiary/internal/login"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
+	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/internal/store"
+	"github.com/ostiary-auth/ostiary/metadata"
+	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/ostiary-auth/ostiary/web"
+)
+
+// App is one server, without listeners.
+type App struct {
+	*Core
+	o        Options
+	cfg      *config.Config
+	db       *sqlstore.Store
+	edge     *endpoint.Edge
+	pages    *web.Renderer
+	sessions *login.Sessions
+	forms    flow.Forms
+	auth     *authserver.Server
+	register *registration.Handler
+	public   http.Handler
+}
+
+// router is what every handler package offers.
+type router interface {
+	Routes(pages, endpoints *http.ServeMux)
+}
+
+// New wires a server.
+func New(ctx context.Context, o Options) (*App, error) {
+	core, err := NewCore(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	a := &App{Core: core, o: o, cfg: o.Config, db: o.Store}
+	if err := a.addEdge(); err != nil {
+		return nil, err
+	}
+	routers, err := a.routers()
+	if err != nil {
+		return nil, err
+	}
+	return a, a.mount(routers)
+}
+
+// addEdge makes what every page and endpoint stands on.
+func (a *App) addEdge() (err error) {
+	if a.pages, err = web.New(web.Options{Operator: a.cfg.Operator(), Issuer: a.cfg.Issuer, Base: a.cfg.Base(),
+		HelpURL: a.cfg.HelpURL, PrivacyURL: a.cfg.PrivacyURL, HelpContact: a.cfg.HelpContact, Now: a.o.Now}); err != nil {
+		return err
+	}
+	a.edge = endpoint.New(endpoint.Options{Log: a.o.Log, Pages: a.pages, Now: a.o.Now, Unavailable: a.db.IsUnavailable})
+	if a.sessions, err = login.NewSessions(login.SessionOptions{Store: a.db, Requests: a.db, Tx: a.db, Now: a.o.Now,
+		Development: a.cfg.Dev()}); err != nil {
+		return err
+	}
+	key, err := a.Secrets.Derive(a.Secrets.MintKID(), keys.PurposeForm)
+	if err != nil {
+		return err
+	}
+	a.forms = &flow.HMACForms{Key: key, Now: a.o.Now}
+	return nil
+}
+
+// routers makes every handler package's handler.
+func (a *App) routers() ([]router, error) {
+	var list []router
+	var errs []error
+	add := func(r router, err error) { list, errs = append(list, r), append(errs, err) }
+
+	var err error
+	a.register, err = registration.New(registration.Options{Edge: a.edge, Clients: a.db, Resources: a.db, Audit: a.db,
+		Tx: a.db, Now: a.o.Now, Policy: registration.Policy{Mode: registration.Mode(a.cfg.Registration),
+			PerSource: a.cfg.RegistrationPerHour, Total: a.cfg.RegistrationPerHourTotal}})
+	if err == nil && a.register.Open() {
+		list = append(list, a.register)
+	}
+	errs = append(errs, err)
+	a.auth, err = authserver.New(authserver.Options{
+		Issuer: a.cfg.Issuer, Edge: a.edge, Pages: a.pages, Log: a.o.Log, Now: a.o.Now, Secrets: a.Secrets, Keys: a.Keys,
+		Tx: a.db, Grants: a.db, Redemptions: a.db, Requests: a.db, Consents: a.db, Audit: a.db, Clients: a.db,
+		Resolver: &registration.Resolver{Clients: a.db}, Resources: a.Registry, Sessions: a.sessions,
+		AccessTokenLifetime: a.cfg.AccessTokenLifetime, CodeLifetime: a.cfg.CodeLifetime,
+		RefreshIdle: a.cfg.RefreshIdle, RefreshAbsolute: a.cfg.RefreshAbsolute,
+		LoopbackRefreshAbsolute: a.cfg.LoopbackRefreshAbsolute, RefreshRetryWindow: a.cfg.RefreshRetryWindow,
+	})
+	add(a.auth, err)
+	add(login.New(login.Options{Edge: a.edge, Pages: a.pages, Base: a.cfg.Base(), Issuer: a.cfg.Issuer,
+		Development: a.cfg.Dev(), Sessions: a.sessions, Forms: a.forms, Passwords: a.Passwords, Accounts: a.Accounts,
+		Users: a.db, Devices: a.db, Guesses: a.db, Setup: a.db, Requests: a.db, Audit: a.db, Tx: a.db,
+		Describe: a.describe, AddResource: a.addResource, Now: a.o.Now}))
+	add(consent.New(consent.Options{Edge: a.edge, Pages: a.pages, Base: a.cfg.Base(), Issuer: a.cfg.Issuer,
+		Sessions: a.sessions, Forms: a.forms, Requests: a.db, Clients: a.db, Resources: a.Registry, Consents: a.db,
+		Now: a.o.Now}))
+	add(account.New(account.Options{Edge: a.edge, Pages: a.pages, Base: a.cfg.Base(), Sessions: a.sessions,
+		Forms: a.forms, SessionStore: a.db, Grants: a.db, Clients: a.db, Resources: a.db, Consents: a.db, Audit: a.db,
+		Tx: a.db, AccessTokenLife: a.cfg.AccessTokenLifetime, Now: a.o.Now}))
+	return list, errors.Join(errs...)
+}
+
+// mount puts the handlers behind the public listener.
+func (a *App) mount(routers []router) error {
+	root, pages, endpoints := http.NewServeMux(), http.NewServeMux(), http.NewServeMux()
+	for _, r := range routers {
+		r.Routes(pages, endpoints)
+	}
+	a.pages.Routes(pages, endpoints)
+	endpoints.Handle("/jwks.json", keys.Handler(a.Keys))
+	docs, err := metadata.NewHandler(metadata.HandlerOptions{Issuer: a.cfg.Issuer,
+		Document: func(ctx context.Context) (metadata.AuthorizationServer, error) {
+			return a.auth.Metadata(ctx, a.register.Open())
+		},
+		OnError: func(ctx context.Context, err error) {
+			a.o.Log.WarnContext(ctx, "metadata is served from the last good copy", slog.String("cause", err.Error()))
+		}})
+	if err != nil {
+		return err
+	}
+	root.Handle("/.well-known/", docs)
+	if base := a.cfg.Base(); base != "" {
+		root.Handle(base+"/.well-known/", docs)
+	}
+	a.public = a.edge.Site(endpoint.SiteOptions{Issuer: a.cfg.IssuerURL(), Hosts: a.cfg.AllowedHosts,
+		Development: a.cfg.Dev(), TrustedProxies: a.cfg.Proxies(), Root: root, Pages: pages, Endpoints: endpoints,
+		CrossSite: authserver.CrossSitePatterns(),
+		CORS: func(next http.Handler) http.Handler {
+			return endpoint.CORS(next, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions)
+		}})
+	return nil
+}
+
+// describe says what a stored request is about, for the sign-in page.
+func (a *App) describe(ctx context.Context, req flow.AuthorizationRequest) (web.Client, string, error) {
+	client, err := a.db.GetClient(ctx, req.ClientID)
+	if err != nil {
+		return web.Client{}, "", err
+	}
+	res, err := a.Registry.ByIdentifier(ctx, req.Resource)
+	if err != nil {
+		return web.Client{}, "", err
+	}
+	return registration.Describe(&client), res.Name, nil
+}
+
+// addResource registers the first MCP server from the set-up page.
+func (a *App) addResource(ctx context.Context, url, name string) error {
+	_, err := a.Resources.Add(ctx, resource.Resource{Identifier: url, Name: name})
+	if errors.Is(err, store.ErrExists) {
+		return oauth.InvalidRequest("this MCP server is already registered")
+	}
+	return err
+}
+
+// Public returns the handler of the public listener.
+func (a *App) Public() http.Handler { return a.public }
+
+// SetupLink returns a new set-up link while no account exists, "" otherwise (D3).
+func (a *App) SetupLink(ctx context.Context) (string, error) {
+	n, err := a.db.CountUsers(ctx)
+	if err != nil || n > 0 {
+		return "", err
+	}
+	_, link, err := a.Setup.New(ctx)
+	if errors.Is(err, login.ErrOperatorExists) {
+		return "", nil
+	}
+	return link, err
+}
+
+// Ready reports whether the server can do its work.
+func (a *App) Ready(ctx context.Context) error { return a.db.Ping(ctx) }
+
+// Loops returns the background work by name; each ends with its context.
+func (a *App) Loops() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"keys": every(30*time.Second, a.o.Log, "signing keys were not read again", a.Keys.Reload),
+		"gc":   every(time.Minute, a.o.Log, "expired rows were not collected", a.collect),
+	}
+}
+
+// collect deletes what has expired.
+func (a *App) collect(ctx context.Context) error {
+	return a.db.Collect(ctx, a.o.Now())
+}
+
+// every calls fn at an interval until ctx ends; a failure is logged and tried
+// again the next time.
+func every(interval time.Duration, log *slog.Logger, failed string, fn func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+				if err := fn(ctx); err != nil && ctx.Err() == nil {
+					log.WarnContext(ctx, failed, slog.String("cause", fmt.Sprint(err)))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/config"
+	"github.com/ostiary-auth/ostiary/internal/keys"
+	"github.com/ostiary-auth/ostiary/internal/login"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
+	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/internal/store"
+	"github.com/ostiary-auth/ostiary/registration"
+)
+
+// Options configures NewCore and New.
+type Options struct {
+	// Config is validated. Required.
+	Config *config.Config
+	// Log receives everything. Default: nothing.
+	Log *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Store is open and migrated. Required.
+	Store *sqlstore.Store
+}
+
+func (o *Options) defaults() error {
+	if o.Config == nil || o.Store == nil {
+		return errors.New("app: Config and Store are required")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return nil
+}
+
+// Core is what the commands and the server have in common: the functions that
+// change accounts, clients, resources and keys.
+type Core struct {
+	Store     *sqlstore.Store
+	Secrets   *keys.Secrets
+	Keys      *keys.Set
+	Passwords *login.Passwords
+	Accounts  *login.Accounts
+	Setup     *login.SetupLinks
+	Clients   *registration.Admin
+	Resources *resource.Admin
+	Registry  *resource.Registry
+}
+
+// NewCore checks the secret against the database, makes the first signing key
+// where there is none, and returns the core.
+func NewCore(ctx context.Context, o Options) (*Core, error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	c, cfg := &Core{Store: o.Store}, o.Config
+	var err error
+	if c.Secrets, err = loadSecrets(ctx, cfg, o.Store); err != nil {
+		return nil, err
+	}
+	if err := c.Secrets.Verify(ctx, o.Store, cfg.Issuer, o.Now()); err != nil {
+		return nil, err
+	}
+	if c.Keys, err = keys.NewSet(keys.SetOptions{Store: o.Store, Secrets: c.Secrets, Issuer: cfg.Issuer,
+		Tokens: cfg.AccessTokenLifetime, Now: o.Now}); err != nil {
+		return nil, err
+	}
+	if err := c.Keys.Ensure(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.addPeople(o)
+}
+
+func (c *Core) addPeople(o Options) (err error) {
+	s, cfg := o.Store, o.Config
+	if c.Passwords, err = login.NewPasswords(login.PasswordOptions{AtOnce: cfg.PasswordHashingAtOnce}); err != nil {
+		return err
+	}
+	c.Accounts, err = login.NewAccounts(login.AccountOptions{Users: s, Sessions: s, Devices: s, Setup: s, Grants: s,
+		Consents: s, Audit: s, Tx: s, Passwords: c.Passwords, Now: o.Now})
+	if err != nil {
+		return err
+	}
+	c.Setup = &login.SetupLinks{Store: s, Issuer: cfg.Issuer, Now: o.Now}
+	c.Registry = &resource.Registry{Store: s, Issuer: cfg.Issuer, Dev: cfg.Dev(), OriginMatch: cfg.ResourceOriginMatch}
+	c.Resources = &resource.Admin{Store: s, Issuer: cfg.Issuer, IsClientID: c.isClientID, AllowHTTP: cfg.Dev(), Now: o.Now}
+	c.Clients = &registration.Admin{Clients: s, Grants: s, Consents: s, Audit: s, Tx: s, Now: o.Now}
+	return nil
+}
+
+func (c *Core) isClientID(ctx context.Context, canonical string) (bool, error) {
+	_, err := c.Store.GetClient(ctx, canonical)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// loadSecrets reads the state secret: given with the configuration, or the file
+// beside the SQLite database, made at the first start (D2).
+func loadSecrets(ctx context.Context, cfg *config.Config, s *sqlstore.Store) (*keys.Secrets, error) {
+	if cfg.Secret != oauth.Secret("") {
+		secrets, err := keys.ParseSecrets([]byte(cfg.Secret.Reveal()))
+		if err != nil {
+			return nil, fmt.Errorf("OSTIARY_SECRET: %w", err)
+		}
+		return secrets, nil
+	}
+	if cfg.SecretFile != "" || cfg.Postgres() {
+		return keys.Load(cfg.SecretPath())
+	}
+	return keys.LoadForStore(ctx, cfg.SecretPath(), s)
+}
