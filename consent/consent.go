@@ -15,8 +15,10 @@ import (
 // Consent is one remembered decision: what a subject allowed a client at one
 // redirect URI and one resource (CS-11: any change asks again).
 type Consent struct {
-	Subject     string
-	ClientID    string
+	Subject  string
+	ClientID string
+	// RedirectURI is where access went, as registration.RedirectKey: the port of
+	// a loopback URI is another at each run of an app.
 	RedirectURI string
 	Resource    string
 	// Scopes are every scope allowed so far.
@@ -42,8 +44,10 @@ type Request struct {
 
 // Covers reports whether the remembered decision allows everything that r asks.
 func (c *Consent) Covers(r Request) bool {
-	if c.Subject != r.Subject || c.ClientID != r.ClientID || c.RedirectURI != r.RedirectURI ||
-		c.Resource != r.Resource || c.DocumentHash != r.DocumentHash {
+	if c.Subject != r.Subject || c.ClientID != r.ClientID || c.Resource != r.Resource || c.DocumentHash != r.DocumentHash {
+		return false
+	}
+	if registration.RedirectKey(c.RedirectURI) != registration.RedirectKey(r.RedirectURI) {
 		return false
 	}
 	if r.StayConnected && !c.StayConnected {
@@ -62,7 +66,8 @@ func (c *Consent) Covers(r Request) bool {
 // known by its metadata document joins in part 2.
 func MayRemember(c *registration.Client) bool { return c.Trusted() }
 
-// Store keeps consents. Every method is one statement.
+// Store keeps consents. Every method is one statement, and takes a redirect URI
+// as it was used or as its registration.RedirectKey, which is what it keeps.
 type Store interface {
 	// PutConsent inserts or replaces the row of (Subject, ClientID, RedirectURI,
 	// Resource), keeping CreatedAt and uniting Scopes is the caller's business.

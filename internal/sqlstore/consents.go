@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ostiary-auth/ostiary/consent"
+	"github.com/ostiary-auth/ostiary/registration"
 )
 
 const consentColumns = `subject, client_id, redirect_uri, resource, scopes, stay_connected,
@@ -17,7 +18,7 @@ func (s *Store) PutConsent(ctx context.Context, c consent.Consent) error {
 	const q = `INSERT INTO consents (` + consentColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (subject, client_id, redirect_uri, resource) DO UPDATE SET scopes = excluded.scopes,
 		stay_connected = excluded.stay_connected, document_hash = excluded.document_hash, updated_at = excluded.updated_at`
-	if _, err := s.exec(ctx, q, c.Subject, c.ClientID, c.RedirectURI, c.Resource, toJSON(c.Scopes), c.StayConnected,
+	if _, err := s.exec(ctx, q, c.Subject, c.ClientID, registration.RedirectKey(c.RedirectURI), c.Resource, toJSON(c.Scopes), c.StayConnected,
 		c.DocumentHash, millis(c.CreatedAt), millis(c.UpdatedAt)); err != nil {
 		return fmt.Errorf("put consent: %w", err)
 	}
@@ -33,7 +34,7 @@ func (s *Store) GetConsent(ctx context.Context, subject, clientID, redirectURI, 
 		scopes          string
 		created, update sql.NullInt64
 	)
-	if err := s.row(ctx, q, []any{subject, clientID, redirectURI, resource}, &c.Subject, &c.ClientID, &c.RedirectURI,
+	if err := s.row(ctx, q, []any{subject, clientID, registration.RedirectKey(redirectURI), resource}, &c.Subject, &c.ClientID, &c.RedirectURI,
 		&c.Resource, &scopes, &c.StayConnected, &c.DocumentHash, &created, &update); err != nil {
 		return consent.Consent{}, fmt.Errorf("get consent: %w", err)
 	}
@@ -45,7 +46,7 @@ func (s *Store) GetConsent(ctx context.Context, subject, clientID, redirectURI, 
 func (s *Store) HasConsent(ctx context.Context, subject, clientID, redirectURI string) (bool, error) {
 	const q = `SELECT EXISTS (SELECT 1 FROM consents WHERE subject = $1 AND client_id = $2 AND redirect_uri = $3)`
 	var has bool
-	if err := s.row(ctx, q, []any{subject, clientID, redirectURI}, &has); err != nil {
+	if err := s.row(ctx, q, []any{subject, clientID, registration.RedirectKey(redirectURI)}, &has); err != nil {
 		return false, fmt.Errorf("look for consent: %w", err)
 	}
 	return has, nil

@@ -1,0 +1,280 @@
+package consent
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/endpoint"
+	"github.com/ostiary-auth/ostiary/internal/flow"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
+	"github.com/ostiary-auth/ostiary/internal/store"
+	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/ostiary-auth/ostiary/web"
+)
+
+// Path is the consent page, below the issuer's path (D25).
+const Path = "/consent"
+
+// minReading is how long a page must have been shown before an answer counts: a
+// faster one is a stray or a tricked click (D22).
+const minReading = 600 * time.Millisecond
+
+// formPurpose binds the form's txn to this page.
+const formPurpose = "consent"
+
+// Options configures New. Every field but Base and Now is required.
+type Options struct {
+	// Edge writes error pages, Pages the page itself.
+	Edge  *endpoint.Edge
+	Pages *web.Renderer
+	// Base is the issuer's path, "" for none.
+	Base string
+	// Issuer is the issuer identifier; https redirects to its site need no
+	// warning (D32).
+	Issuer   string
+	Sessions flow.Sessions
+	Forms    flow.Forms
+	Requests flow.Store
+	// Clients finds the client of a request.
+	Clients interface {
+		GetClient(ctx context.Context, id string) (registration.Client, error)
+	}
+	// Resources finds the resource of a request; resource.Registry implements it.
+	Resources interface {
+		ByIdentifier(ctx context.Context, identifier string) (resource.Resource, error)
+	}
+	Consents Store
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// Handler serves the consent page. It records the answer on the authorization
+// request and returns to flow.ContinueURL; it issues nothing.
+type Handler struct {
+	o Options
+}
+
+// New checks the options.
+func New(o Options) (*Handler, error) {
+	for name, missing := range map[string]bool{
+		"Edge": o.Edge == nil, "Pages": o.Pages == nil, "Issuer": o.Issuer == "", "Sessions": o.Sessions == nil,
+		"Forms": o.Forms == nil, "Requests": o.Requests == nil, "Clients": o.Clients == nil,
+		"Resources": o.Resources == nil, "Consents": o.Consents == nil,
+	} {
+		if missing {
+			return nil, errors.New("consent: option " + name + " is required")
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Handler{o: o}, nil
+}
+
+// Routes adds the consent page. A GET never answers (CS-03).
+func (h *Handler) Routes(pages, _ *http.ServeMux) {
+	pages.Handle("GET "+Path, h.o.Edge.Page(h.show))
+	pages.Handle("POST "+Path, h.o.Edge.Page(h.answer))
+}
+
+// question is everything one page is about, read anew for each request.
+type question struct {
+	sess   *flow.Session
+	req    flow.AuthorizationRequest
+	client registration.Client
+	res    resource.Resource
+	offer  offer
+	// stay says that a refresh token would be issued, and so "Stay connected" is
+	// offered (D9).
+	stay bool
+}
+
+// choices are what a form says.
+type choices struct {
+	ticked   []string
+	stay     bool
+	tooQuick bool
+}
+
+// show serves GET /consent?request=ID.
+func (h *Handler) show(w http.ResponseWriter, r *http.Request) error {
+	params, err := oauth.QueryParams(r)
+	if err != nil {
+		return err
+	}
+	if len(params.All("request")) > 1 {
+		return oauth.InvalidRequest("request is repeated")
+	}
+	sess, req, err := h.find(r, params.Get("request"))
+	if err != nil {
+		return err
+	}
+	if !sess.SignedIn() || req.Decision != "" && req.FinishedAt.IsZero() {
+		return h.goOn(w, r, req.ID)
+	}
+	q, err := h.question(r.Context(), sess, req)
+	if err != nil {
+		return err
+	}
+	return h.page(w, r, q, choices{ticked: q.offer.initial(q.client.Trusted()), stay: q.stay})
+}
+
+// answer serves POST /consent.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
+	form, err := readForm(r)
+	if err != nil {
+		return err
+	}
+	sess, req, err := h.find(r, form.Get("request"))
+	if err != nil {
+		return err
+	}
+	if !sess.SignedIn() {
+		return h.goOn(w, r, req.ID)
+	}
+	shownAt, err := h.o.Forms.Check(r.Context(), sess, formPurpose, req.ID, form.Get("txn"))
+	if err != nil {
+		return err
+	}
+	if req.Decision != "" {
+		return stop(http.StatusBadRequest, web.CaseAnswered, req, errors.New("answered before"))
+	}
+	q, err := h.question(r.Context(), sess, req)
+	if err != nil {
+		return err
+	}
+	c := choices{ticked: form.All("scope"), stay: form.Get("stay_connected") == "yes"}
+	if !q.offer.offers(c.ticked) || c.stay && !q.stay {
+		// AR-13, SC-08: the form says what its page did not
+		return stop(http.StatusBadRequest, web.CaseRequest, req, errors.New("a choice that the page did not offer"))
+	}
+	c.tooQuick = h.o.Now().Sub(shownAt) < minReading
+	decision := form.Get("decision")
+	if c.tooQuick || decision == "review" {
+		c.tooQuick = c.tooQuick && decision != "review"
+		return h.page(w, r, q, c)
+	}
+	return h.record(w, r, q, flow.Decision(decision), c)
+}
+
+// readForm reads the form, in which only the checkboxes may repeat.
+func readForm(r *http.Request) (oauth.Params, error) {
+	form, err := oauth.FormParams(r)
+	if err != nil {
+		return nil, err
+	}
+	repeated := func(name string) bool { return name != "scope" }
+	if slices.ContainsFunc(form.Repeated(), repeated) {
+		return nil, oauth.InvalidRequest("a form field is repeated")
+	}
+	return form, nil
+}
+
+// record writes the answer on the request, once, and goes on.
+func (h *Handler) record(w http.ResponseWriter, r *http.Request, q question, d flow.Decision, c choices) error {
+	a := flow.Answer{Decision: d, By: q.sess.Subject, Now: h.o.Now()}
+	switch d {
+	case flow.DecisionAllow:
+		a.ApprovedScopes, a.StayConnected = q.offer.granted(c.ticked), c.stay
+	case flow.DecisionDeny:
+	default:
+		return oauth.InvalidRequest("decision must be allow or deny")
+	}
+	recorded, err := h.o.Requests.AnswerRequest(r.Context(), q.req.ID, q.sess.ID, a)
+	if err != nil {
+		return err
+	}
+	if !recorded { // another tab was faster (AR-15)
+		return stop(http.StatusBadRequest, web.CaseAnswered, q.req, errors.New("answered meanwhile"))
+	}
+	return h.goOn(w, r, q.req.ID)
+}
+
+// find returns the browser's session and the open request that belongs to it. A
+// request of another session is nobody's business here (AR-14, CS-05).
+func (h *Handler) find(r *http.Request, id string) (*flow.Session, flow.AuthorizationRequest, error) {
+	none := flow.AuthorizationRequest{}
+	sess, err := h.o.Sessions.Current(r)
+	if err != nil {
+		return nil, none, err
+	}
+	req, err := h.o.Requests.GetRequest(r.Context(), id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, none, stop(http.StatusBadRequest, web.CaseExpired, none, err)
+	case err != nil:
+		return nil, none, err
+	case sess == nil:
+		return nil, none, stop(http.StatusForbidden, web.CaseNoCookie, none, errors.New("no session"))
+	case req.SessionID != sess.ID:
+		return nil, none, stop(http.StatusForbidden, web.CaseForbidden, none, errors.New("request of another session"))
+	case !req.FinishedAt.IsZero():
+		return nil, none, stop(http.StatusBadRequest, web.CaseAnswered, req, errors.New("finished before"))
+	case !h.o.Now().Before(req.ExpiresAt):
+		return nil, none, stop(http.StatusBadRequest, web.CaseExpired, req, errors.New("expired"))
+	}
+	return sess, req, nil
+}
+
+// question looks again at client and resource, which may have changed since the
+// request was made.
+func (h *Handler) question(ctx context.Context, sess *flow.Session, req flow.AuthorizationRequest) (question, error) {
+	q := question{sess: sess, req: req}
+	var err error
+	if q.client, err = h.o.Clients.GetClient(ctx, req.ClientID); errors.Is(err, store.ErrNotFound) {
+		return q, stop(http.StatusBadRequest, web.CaseClientUnknown, req, err)
+	} else if err != nil {
+		return q, err
+	}
+	if !q.client.Enabled() {
+		return q, stop(http.StatusBadRequest, web.CaseClientDisabled, req, errors.New("client is disabled"))
+	}
+	q.res, err = h.o.Resources.ByIdentifier(ctx, req.Resource)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !q.client.MayUseResource(q.res.Canonical) {
+		// AU-06: a resource that the client may not use is never on the page
+		stopped := stop(http.StatusBadRequest, web.CaseResource, req, errors.New("resource is gone or not for this client"))
+		stopped.Page.Host = web.NewHost(req.Resource).String()
+		return q, stopped
+	}
+	if err != nil {
+		return q, err
+	}
+	scopes, err := allowedNow(q.res, &q.client, req.Scopes)
+	if err != nil {
+		stopped := stop(http.StatusBadRequest, web.CaseScope, req, err)
+		stopped.Page.Server = q.res.Name
+		return q, stopped
+	}
+	q.offer = newOffer(q.res, scopes)
+	q.stay = q.client.MayUseGrant(registration.GrantRefreshToken)
+	return q, nil
+}
+
+// allowedNow drops the scopes that may no longer be granted (SC-04).
+func allowedNow(r resource.Resource, c *registration.Client, scopes []string) ([]string, error) {
+	if len(scopes) == 0 {
+		return nil, nil // basic access: Narrow would put the defaults in its place
+	}
+	return r.Narrow(scopes, c.Trusted(), c.Metadata.Scope)
+}
+
+// goOn returns to the dispatcher, which decides what comes next.
+func (h *Handler) goOn(w http.ResponseWriter, r *http.Request, requestID string) error {
+	http.Redirect(w, r, flow.ContinueURL(h.o.Base, requestID), http.StatusSeeOther)
+	return nil
+}
+
+// switchURL is "Use another account".
+func (h *Handler) switchURL(requestID string) string {
+	return h.o.Base + "/sign-in?" + url.Values{"request": {requestID}, "switch": {"1"}}.Encode()
+}
+
+// stop is an error page about req, which may be the zero request.
+func stop(status int, c web.ErrorCase, req flow.AuthorizationRequest, cause error) *endpoint.PageError {
+	return &endpoint.PageError{Status: status, Err: cause, Page: web.Error{Case: c, ClientID: req.ClientID}}
+}
