@@ -2,17 +2,17 @@ package resourceserver
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/ostiary-auth/ostiary/metadata"
 )
 
-// maxDocument bounds a metadata document and a JWK set, in bytes.
+// maxDocument bounds a JWK set, in bytes.
 const maxDocument = 1 << 20
 
 // issuerKeys fetches an issuer's keys by its metadata.
@@ -33,43 +33,22 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]key, error) {
 	return parseKeys(b)
 }
 
-// discover returns jwks_uri of the issuer's metadata: RFC 8414 first, then the
-// two places of OpenID Connect Discovery. A document that names another issuer
-// is refused (RFC 8414 §3.3).
+// discover returns jwks_uri of the issuer's metadata, which names that very
+// issuer (RFC 8414 §3.3).
 func (k *issuerKeys) discover(ctx context.Context) (string, error) {
-	var errs []error
-	for _, u := range metadataURLs(k.issuer) {
-		jwksURI, err := k.readMetadata(ctx, u)
-		if err == nil {
-			return jwksURI, nil
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", u, err))
-	}
-	return "", fmt.Errorf("discover %s: %w", k.issuer, errors.Join(errs...))
-}
-
-func (k *issuerKeys) readMetadata(ctx context.Context, from string) (string, error) {
-	b, err := k.get(ctx, from)
+	doc, err := metadata.FetchAuthorizationServer(ctx, k.client, k.issuer)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("discover %s: %w", k.issuer, err)
 	}
-	var doc object
-	if err := json.Unmarshal(b, &doc); err != nil {
-		return "", fmt.Errorf("parse metadata: %w", err)
-	}
-	if issuer, _ := doc.str("issuer"); issuer != k.issuer {
-		return "", fmt.Errorf("metadata names the issuer %q", issuer)
-	}
-	jwksURI, _ := doc.str("jwks_uri")
-	u, err := url.Parse(jwksURI)
+	u, err := url.Parse(doc.JWKSURI)
 	if err != nil || u.Host == "" || !isSecure(u) {
-		return "", fmt.Errorf("jwks_uri %q is not an https URL", jwksURI)
+		return "", fmt.Errorf("jwks_uri %q is not an https URL", doc.JWKSURI)
 	}
 	// A public issuer may not send us to a service of this machine.
-	if own, err := url.Parse(k.issuer); err != nil || u.Scheme == "http" && own.Scheme != "http" {
-		return "", fmt.Errorf("jwks_uri %q is less secure than the issuer", jwksURI)
+	if u.Scheme == "http" && strings.HasPrefix(k.issuer, "https:") {
+		return "", fmt.Errorf("jwks_uri %q is less secure than the issuer", doc.JWKSURI)
 	}
-	return jwksURI, nil
+	return doc.JWKSURI, nil
 }
 
 func (k *issuerKeys) get(ctx context.Context, from string) ([]byte, error) {
@@ -98,21 +77,4 @@ func (k *issuerKeys) get(ctx context.Context, from string) ([]byte, error) {
 
 func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
-}
-
-// metadataURLs lists the well-known places of an issuer, with or without a path.
-func metadataURLs(issuer string) []string {
-	u, err := url.Parse(issuer)
-	if err != nil {
-		return nil
-	}
-	origin, path := u.Scheme+"://"+u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
-	urls := []string{
-		origin + "/.well-known/oauth-authorization-server" + path,
-		origin + "/.well-known/openid-configuration" + path,
-	}
-	if path != "" {
-		urls = append(urls, origin+path+"/.well-known/openid-configuration")
-	}
-	return urls
 }

@@ -3,43 +3,41 @@ package resourceserver
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
-	"strings"
+
+	"github.com/ostiary-auth/ostiary/metadata"
 )
 
-const wellKnownPath = "/.well-known/oauth-protected-resource"
-
-// wellKnown returns the metadata document's URL (RFC 9728 §3.1: the well-known
-// path goes between host and path, so it has the MCP server's own origin) and
-// the paths that serve it. The root form belongs to a resource that is a bare
-// origin: RFC 9728 §3.3 lets clients refuse it for any other (M3).
-func wellKnown(resource string, atRoot bool) (string, map[string]bool) {
-	u, err := url.Parse(resource)
-	if err != nil { // New has checked it
-		return "", nil
+// wellKnown returns the metadata document's URL and the paths that serve it.
+// The root form belongs to a resource that is a bare origin: RFC 9728 §3.3 lets
+// clients refuse it for any other (M3).
+func wellKnown(resource string, atRoot bool) (string, map[string]bool, error) {
+	at, err := metadata.ProtectedResourceURL(resource)
+	if err != nil {
+		return "", nil, err
 	}
-	path := wellKnownPath + strings.TrimSuffix(u.EscapedPath(), "/")
-	plain := wellKnownPath + strings.TrimSuffix(u.Path, "/")
-	paths := map[string]bool{plain: true, plain + "/": true}
+	list, err := metadata.ProtectedResourcePaths(resource)
+	if err != nil {
+		return "", nil, err
+	}
+	paths := map[string]bool{}
+	for _, p := range list {
+		paths[p] = true
+	}
 	if atRoot {
-		paths[wellKnownPath], paths[wellKnownPath+"/"] = true, true
+		const root = "/.well-known/oauth-protected-resource"
+		paths[root], paths[root+"/"] = true, true
 	}
-	return u.Scheme + "://" + u.Host + path, paths
+	return at, paths, nil
 }
 
 // document returns the protected resource metadata (RFC 9728 §2). resource is
 // byte-exact as configured: clients compare it with the URL they were given.
-func document(o Options) []byte {
-	doc := struct {
-		Resource               string   `json:"resource"`
-		AuthorizationServers   []string `json:"authorization_servers"`
-		ScopesSupported        []string `json:"scopes_supported,omitempty"`
-		BearerMethodsSupported []string `json:"bearer_methods_supported"`
-		ResourceName           string   `json:"resource_name,omitempty"`
-		ResourceDocumentation  string   `json:"resource_documentation,omitempty"`
-	}{o.Resource, []string{o.Issuer}, o.Scopes, []string{"header"}, o.Name, o.Documentation}
-	b, _ := json.MarshalIndent(doc, "", "  ") // strings and lists of strings always marshal
-	return append(b, '\n')
+func document(o Options) ([]byte, error) {
+	b, err := json.MarshalIndent(metadata.ProtectedResource{
+		Resource: o.Resource, AuthorizationServers: []string{o.Issuer}, ScopesSupported: o.Scopes,
+		BearerMethodsSupported: []string{"header"}, ResourceName: o.Name, ResourceDocumentation: o.Documentation,
+	}, "", "  ")
+	return append(b, '\n'), err
 }
 
 // MetadataURL returns where the metadata document is served.

@@ -107,8 +107,12 @@ func New(o Options) (*Server, error) {
 	}
 	setDefaults(&o)
 	s := &Server{opts: o, audience: audience, log: o.Log}
-	s.metadataURL, s.paths = wellKnown(o.Resource, o.MetadataAtRoot)
-	s.document = document(o)
+	if s.metadataURL, s.paths, err = wellKnown(o.Resource, o.MetadataAtRoot); err != nil {
+		return nil, fmt.Errorf("resourceserver: %w", err)
+	}
+	if s.document, err = document(o); err != nil {
+		return nil, fmt.Errorf("resourceserver: %w", err)
+	}
 	s.verifier = &verifier{
 		issuer: o.Issuer, audience: audience, algorithms: algs, skew: o.ClockSkew, now: o.Now,
 		keys: &keySet{source: &issuerKeys{client: o.HTTPClient, issuer: o.Issuer},
