@@ -307,5 +307,5 @@ func (a *Accounts) record(ctx context.Context, name, actor, subject string, deta
 }
 
 func errEmailTaken() error {
-	return &Mistake{Field: "username", Key: "setup.problem.email_taken", Text: "an account with this e-mail address exists already"}
+	return &Mistake{Field: "username", Key: "problem.email_taken", Text: "an account with this e-mail address exists already"}
 }

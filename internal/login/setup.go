@@ -167,7 +167,7 @@ func (h *Handler) setupServer(w http.ResponseWriter, r *http.Request, params oau
 	}
 	page := web.SetupServer{URL: address, Name: name}
 	if address == "" {
-		page.Problems = []web.FieldProblem{{Field: "url", Message: "setup.problem.url_missing"}}
+		page.Problems = []web.FieldProblem{{Field: "url", Message: "problem.url"}}
 		return h.writeSetupServer(w, r, http.StatusUnprocessableEntity, sess, page)
 	}
 	err = h.o.AddResource(r.Context(), address, name)
@@ -175,7 +175,7 @@ func (h *Handler) setupServer(w http.ResponseWriter, r *http.Request, params oau
 	switch {
 	case errors.Is(err, store.ErrExists): // a reload of this very form
 	case errors.As(err, &refused) && refused.HTTPStatus() < http.StatusInternalServerError:
-		page.Problems = []web.FieldProblem{{Field: "url", Message: "setup.problem.url"}}
+		page.Problems = []web.FieldProblem{{Field: "url", Message: "problem.url"}}
 		return h.writeSetupServer(w, r, http.StatusUnprocessableEntity, sess, page)
 	case err != nil:
 		return err
