@@ -15,10 +15,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/app"
 	"github.com/ostiary-auth/ostiary/internal/config"
-	"github.com/ostiary-auth/ostiary/internal/keys"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -177,15 +178,34 @@ func sqliteFile(cfg *config.Config) string {
 	return strings.TrimPrefix(strings.TrimPrefix(cfg.DatabaseURL(), "sqlite://"), "file:")
 }
 
-// secrets reads the state secret that belongs to db (D2).
-func (c *cli) secrets(ctx context.Context, cfg *config.Config, db *sqlstore.Store) (*keys.Secrets, error) {
-	if cfg.Secret != "" {
-		return keys.ParseSecrets([]byte(cfg.Secret.Reveal()))
+// withCore is withStore for verbs that change accounts, clients, resources or
+// keys: it adds the functions that do so. Where no issuer was given, the one
+// that the database belongs to counts, as serve was told.
+func (c *cli) withCore(ctx context.Context, fn func(cfg *config.Config, core *app.Core) error) error {
+	return c.withStore(ctx, func(cfg *config.Config, db *sqlstore.Store) error {
+		if err := adoptIssuer(ctx, cfg, db); err != nil {
+			return err
+		}
+		core, err := app.NewCore(ctx, app.Options{Config: cfg, Log: c.log(), Now: c.now, Store: db})
+		if err != nil {
+			return err
+		}
+		return fn(cfg, core)
+	})
+}
+
+func adoptIssuer(ctx context.Context, cfg *config.Config, db *sqlstore.Store) error {
+	if cfg.Origin("issuer").Kind != "" {
+		return nil
 	}
-	if cfg.Postgres() {
-		return keys.Load(cfg.SecretPath())
+	stored, err := db.GetServerValue(ctx, "issuer")
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
 	}
-	return keys.LoadForStore(ctx, cfg.SecretPath(), db)
+	if err == nil {
+		cfg.Issuer = stored
+	}
+	return err
 }
 
 // log is the logger of verbs: warnings and errors, as text.

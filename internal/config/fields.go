@@ -73,6 +73,9 @@ func (c *Config) Values() []Value {
 	return list
 }
 
+// Origin tells where the value of key came from; the zero Origin is the default.
+func (c *Config) Origin(key string) Origin { return c.origins[key] }
+
 // redactURL hides the passwords of a PostgreSQL URL: before the @ and among the
 // parameters, where libpq takes them too.
 func redactURL(raw string) string {
