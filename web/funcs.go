@@ -24,6 +24,7 @@ func (rd *Renderer) funcs() template.FuncMap {
 		"asset":   func(name string) string { return rd.o.Base + rd.static[name].path },
 		"quoted":  rd.quoted,
 		"claimed": rd.claimed,
+		"plain":   clean,
 		"strong":  func(s string) template.HTML { return "<b>" + escape(s) + "</b>" },
 		"link":    func(href, text any) template.HTML { return link(fmt.Sprint(href), text, "") },
 		"linkNew": rd.linkNew,
