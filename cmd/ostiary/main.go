@@ -27,6 +27,8 @@ const (
 // commands lists the verbs: one constructor a noun, in the order of the help.
 func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
+		newServeCmd(c),
+		newClientCmd(c),
 		newConfigCmd(c),
 		newMigrateCmd(c),
 		newVersionCmd(c),
@@ -38,6 +40,7 @@ func main() {
 	environ := os.Environ()
 	forget(environ)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	c := newCLI(environ, os.Stdin, os.Stdout, os.Stderr)
 	code := c.run(ctx, os.Args[1:])
 	stop()

@@ -111,10 +111,10 @@ func TestCountClientsFrom(t *testing.T) {
 		t.Parallel()
 		ctx := t.Context()
 		for _, c := range []registration.Client{
-			{ID: "a1", Kind: registration.KindDynamic, Source: "a", CreatedAt: at},
-			{ID: "a2", Kind: registration.KindDynamic, Source: "a", CreatedAt: at.Add(time.Minute)},
-			{ID: "b1", Kind: registration.KindDynamic, Source: "b", CreatedAt: at},
-			{ID: "op", Kind: registration.KindOperator, Source: "a", CreatedAt: at},
+			{ID: "a1", Kind: registration.KindDynamic, Source: "a", CreatedAt: at, UpdatedAt: at},
+			{ID: "a2", Kind: registration.KindDynamic, Source: "a", CreatedAt: at.Add(time.Minute), UpdatedAt: at},
+			{ID: "b1", Kind: registration.KindDynamic, Source: "b", CreatedAt: at, UpdatedAt: at},
+			{ID: "op", Kind: registration.KindOperator, Source: "a", CreatedAt: at, UpdatedAt: at},
 		} {
 			if err := db.CreateClient(ctx, c); err != nil {
 				t.Fatal(err)

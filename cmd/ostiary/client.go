@@ -1,0 +1,276 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/config"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/internal/store"
+	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/spf13/cobra"
+)
+
+func newClientCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "client", Short: "Add and manage clients (the apps that ask for access)"}
+	cmd.AddCommand(newClientAddCmd(c), newClientListCmd(c), newClientShowCmd(c), newClientUpdateCmd(c),
+		newClientEnableCmd(c), newClientDisableCmd(c), newClientRemoveCmd(c))
+	return cmd
+}
+
+// withClients calls fn with the administration of clients.
+func (c *cli) withClients(ctx context.Context, fn func(a *registration.Admin) error) error {
+	return c.withStore(ctx, func(_ *config.Config, db *sqlstore.Store) error {
+		return fn(&registration.Admin{Clients: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now})
+	})
+}
+
+func newClientAddCmd(c *cli) *cobra.Command {
+	var o registration.AddOptions
+	cmd := &cobra.Command{Use: "add", Short: "Add a client and print its client_id, and its secret once", Args: cobra.NoArgs,
+		Example: `  ostiary client add --name "Quill Desktop" --redirect-uri http://localhost/callback
+  ostiary client add --name Atlas --redirect-uri https://atlas.example/cb --auth client_secret_basic --json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if strings.TrimSpace(o.Name) == "" {
+				return usagef("--name is required: people see it on the consent page")
+			}
+			return c.withClients(cmd.Context(), func(a *registration.Admin) error {
+				added, secret, err := a.Add(cmd.Context(), o)
+				if err != nil {
+					return clientError("", err)
+				}
+				return c.printAdded(cmd, added, secret)
+			})
+		}}
+	fs := cmd.Flags()
+	fs.StringVar(&o.Name, "name", "", "`name` that people see")
+	fs.StringArrayVar(&o.RedirectURIs, "redirect-uri", nil, "redirect `URI` (repeatable)")
+	fs.StringVar(&o.AuthMethod, "auth", registration.AuthNone, "`method` at the token endpoint: none, client_secret_basic or client_secret_post")
+	fs.StringArrayVar(&o.GrantTypes, "grant", nil, "grant `type` (repeatable; default authorization_code and refresh_token)")
+	fs.StringArrayVar(&o.Resources, "resource", nil, "the only resources (MCP servers) the client may ask for, by `URI` (repeatable; default any)")
+	fs.StringVar(&o.Scope, "scope", "", "the most it may ask for, `scopes` separated by spaces (default any)")
+	addJSON(cmd)
+	return cmd
+}
+
+func newClientListCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List clients, oldest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withClients(cmd.Context(), func(a *registration.Admin) error {
+				clients, err := a.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.printClients(cmd, clients)
+			})
+		}}
+	addJSON(cmd)
+	return cmd
+}
+
+func newClientShowCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "show CLIENT_ID", Short: "Show one client", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.editClient(cmd, args[0], (*registration.Admin).Show)
+		}}
+	addJSON(cmd)
+	return cmd
+}
+
+func newClientUpdateCmd(c *cli) *cobra.Command {
+	var name, scope string
+	var redirects, grants, resources []string
+	cmd := &cobra.Command{Use: "update CLIENT_ID", Short: "Change a client; a list that is given replaces the old one",
+		Long: `Change a client. A flag that is left out changes nothing; --resource "" and
+--scope "" take the limit away. People are asked again the next time the client
+wants access.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fs := cmd.Flags()
+			o := registration.UpdateOptions{
+				Name: given(cmd, "name", &name), Scope: given(cmd, "scope", &scope),
+				RedirectURIs: given(cmd, "redirect-uri", &redirects), GrantTypes: given(cmd, "grant", &grants),
+				Resources: given(cmd, "resource", &resources),
+			}
+			if o == (registration.UpdateOptions{}) {
+				return usagef("nothing to change: give one of --name, --redirect-uri, --grant, --resource, --scope")
+			}
+			if fs.Changed("resource") && len(resources) == 1 && resources[0] == "" {
+				resources = nil
+			}
+			return c.editClient(cmd, args[0], func(a *registration.Admin, ctx context.Context, id string) (registration.Client, error) {
+				return a.Update(ctx, id, o)
+			})
+		}}
+	fs := cmd.Flags()
+	fs.StringVar(&name, "name", "", "`name` that people see")
+	fs.StringArrayVar(&redirects, "redirect-uri", nil, "redirect `URI` (repeatable)")
+	fs.StringArrayVar(&grants, "grant", nil, "grant `type` (repeatable)")
+	fs.StringArrayVar(&resources, "resource", nil, "the only resources the client may ask for, by `URI` (repeatable)")
+	fs.StringVar(&scope, "scope", "", "the most it may ask for, `scopes` separated by spaces")
+	addJSON(cmd)
+	return cmd
+}
+
+func newClientEnableCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "enable CLIENT_ID", Short: "Switch a client on again", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.editClient(cmd, args[0], (*registration.Admin).Enable)
+		}}
+	addJSON(cmd)
+	return cmd
+}
+
+func newClientDisableCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "disable CLIENT_ID", Short: "Switch a client off: no sign-in and no token until it is enabled",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.editClient(cmd, args[0], (*registration.Admin).Disable)
+		}}
+	addJSON(cmd)
+	return cmd
+}
+
+func newClientRemoveCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "remove CLIENT_ID", Short: "Remove a client and end everything people allowed it",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withClients(cmd.Context(), func(a *registration.Admin) error { return c.removeClient(cmd, a, args[0]) })
+		}}
+	addYes(cmd)
+	addJSON(cmd)
+	return cmd
+}
+
+func (c *cli) removeClient(cmd *cobra.Command, a *registration.Admin, id string) error {
+	client, err := a.Show(cmd.Context(), id)
+	if err != nil {
+		return clientError(id, err)
+	}
+	if err := c.confirm(cmd, "This removes %q (%s) and ends every access people gave it.", client.DisplayName(), id); err != nil {
+		return err
+	}
+	ended, err := a.Remove(cmd.Context(), id)
+	if err != nil {
+		return clientError(id, err)
+	}
+	result := struct {
+		ClientID    string `json:"client_id"`
+		GrantsEnded int    `json:"grants_ended"`
+	}{id, ended}
+	return c.print(cmd, result, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "removed %s; %d grants ended\n", id, ended)
+	})
+}
+
+// editClient runs a step on one client and prints what it is now.
+func (c *cli) editClient(cmd *cobra.Command, id string, step func(a *registration.Admin, ctx context.Context, id string) (registration.Client, error)) error {
+	return c.withClients(cmd.Context(), func(a *registration.Admin) error {
+		client, err := step(a, cmd.Context(), id)
+		if err != nil {
+			return clientError(id, err)
+		}
+		return c.print(cmd, newClientView(client), func(w io.Writer) { table(w, clientRows(client)...) })
+	})
+}
+
+// clientView is a client as the command line prints it; never its secret's hash.
+type clientView struct {
+	ClientID string            `json:"client_id"`
+	Kind     registration.Kind `json:"kind"`
+	registration.ClientMetadata
+	Resources  []string  `json:"resources,omitempty"`
+	Enabled    bool      `json:"enabled"`
+	DisabledAt time.Time `json:"disabled_at,omitzero"`
+	VerifiedAt time.Time `json:"verified_at,omitzero"`
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+}
+
+func newClientView(client registration.Client) clientView {
+	return clientView{ClientID: client.ID, Kind: client.Kind, ClientMetadata: client.Metadata, Resources: client.Resources,
+		Enabled: client.Enabled(), DisabledAt: client.DisabledAt, VerifiedAt: client.VerifiedAt,
+		CreatedAt: client.CreatedAt, UpdatedAt: client.UpdatedAt, LastUsedAt: client.LastUsedAt}
+}
+
+func (c *cli) printAdded(cmd *cobra.Command, client registration.Client, secret oauth.Secret) error {
+	view := struct {
+		clientView
+		ClientSecret string `json:"client_secret,omitempty"`
+	}{newClientView(client), secret.Reveal()}
+	return c.print(cmd, view, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "client_id      %s\n", client.ID)
+		if secret != "" {
+			_, _ = fmt.Fprintf(w, "client_secret  %s\n", secret.Reveal())
+			_, _ = fmt.Fprintln(c.err, "Keep the secret now: it is not shown again.")
+		}
+	})
+}
+
+func (c *cli) printClients(cmd *cobra.Command, clients []registration.Client) error {
+	views := make([]clientView, 0, len(clients))
+	rows := [][]string{{"CLIENT_ID", "NAME", "KIND", "AUTH", "STATE", "CREATED"}}
+	for _, client := range clients {
+		views = append(views, newClientView(client))
+		rows = append(rows, []string{client.ID, cmp.Or(client.DisplayName(), "-"), string(client.Kind),
+			client.Metadata.TokenEndpointAuthMethod, clientState(client), client.CreatedAt.Format(time.DateOnly)})
+	}
+	return c.print(cmd, views, func(w io.Writer) { table(w, rows...) })
+}
+
+// clientRows are the lines of show, for people.
+func clientRows(client registration.Client) [][]string {
+	m := client.Metadata
+	rows := [][]string{
+		{"client_id", client.ID}, {"name", cmp.Or(client.DisplayName(), "-")}, {"kind", string(client.Kind)},
+		{"state", clientState(client)}, {"auth", m.TokenEndpointAuthMethod}, {"grants", strings.Join(m.GrantTypes, " ")},
+	}
+	for _, uri := range m.RedirectURIs {
+		rows = append(rows, []string{"redirect_uri", uri})
+	}
+	for _, r := range client.Resources {
+		rows = append(rows, []string{"resource", r})
+	}
+	if m.Scope != "" {
+		rows = append(rows, []string{"scope", m.Scope})
+	}
+	rows = append(rows, []string{"created", client.CreatedAt.Format(time.RFC3339)})
+	if !client.LastUsedAt.IsZero() {
+		rows = append(rows, []string{"last used", client.LastUsedAt.Format(time.RFC3339)})
+	}
+	return rows
+}
+
+func clientState(client registration.Client) string {
+	if client.Enabled() {
+		return "enabled"
+	}
+	return "disabled"
+}
+
+// clientError says what to do about an error of registration.
+func clientError(id string, err error) error {
+	var oe *oauth.Error
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return withHint(fmt.Errorf("there is no client %q", id), "ostiary client list shows them all")
+	case errors.As(err, &oe) && oe.HTTPStatus() < 500:
+		return withHint(fmt.Errorf("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client add --help shows the flags")
+	}
+	return err
+}
+
+// given returns the flag's value, or nil when the flag was left out.
+func given[T any](cmd *cobra.Command, flag string, value *T) *T {
+	if !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return value
+}
