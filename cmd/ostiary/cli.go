@@ -154,10 +154,10 @@ func (c *cli) openStore(ctx context.Context, cfg *config.Config) (*sqlstore.Stor
 // createStore is openStore for commands that may make the database: the state
 // directory is made or checked first (D2).
 func (c *cli) createStore(ctx context.Context, cfg *config.Config) (*sqlstore.Store, error) {
-	if err := config.PrepareStateDir(cfg.StateDir); err != nil {
-		return nil, err
-	}
 	if !cfg.Postgres() {
+		if err := config.PrepareStateDir(cfg.StateDir); err != nil {
+			return nil, err
+		}
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			if err := config.CheckPrivate(sqliteFile(cfg) + suffix); err != nil {
 				return nil, err
