@@ -74,7 +74,7 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) error {
 // runGrant lets fosite authenticate the client and drive the grant's handler.
 func (s *Server) runGrant(ctx context.Context, r *http.Request, u *unit) error {
 	fr := (&http.Request{Method: r.Method, Header: r.Header, URL: r.URL,
-		Form: map[string][]string(u.params), PostForm: map[string][]string(u.params)}).WithContext(ctx)
+		Form: map[string][]string(u.params), PostForm: map[string][]string(u.params), Body: http.NoBody}).WithContext(ctx)
 	ar, err := s.provider.NewAccessRequest(ctx, fr, &session{})
 	if err != nil {
 		return fromFosite(err)

@@ -142,6 +142,9 @@ func postgresServer(t testing.TB) server {
 type server struct {
 	admin    string // URL of a role that may create databases
 	template string // name of the migrated database to copy
+	// cluster is held so that the collector does not close the pipe whose end
+	// stops it; nil when OSTIARY_TEST_POSTGRES names the server.
+	cluster *postgres.Cluster
 }
 
 // sharedServer is the server OSTIARY_TEST_POSTGRES names (make test starts one
@@ -158,7 +161,7 @@ var sharedServer = sync.OnceValues(func() (server, error) {
 		if err != nil {
 			return server{}, err
 		}
-		s.admin = c.URL()
+		s.admin, s.cluster = c.URL(), c
 	}
 	return s, postgres.Template(ctx, s.admin, s.template, func(dsn string) error { return migrate(ctx, dsn) })
 })

@@ -3,7 +3,6 @@ package testkit
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"io"
 	"log/slog"
 	"net/http"
@@ -39,6 +38,10 @@ const (
 	Email    = "mina@example.com"
 	Password = "correct horse battery staple"
 )
+
+// stateSecret is the state secret of every Server, so that several share a
+// database.
+const stateSecret = "pYx0oV1o1JcVt0Q8Qe7mJf2m5Zr3w9u4l6nGd8sKbHk="
 
 // Server is an ostiary in this process, without a listener: Client and Browser
 // reach it through memory, and Clock moves its time. Two Servers on one store
@@ -104,7 +107,7 @@ func NewServer(t testing.TB, db *sqlstore.Store, opts ...ServerOption) *Server {
 	t.Helper()
 	s := &Server{DB: db, Clock: NewClock(), Logs: &Buffer{}, Config: config.Default()}
 	s.Config.Issuer, s.Config.LogLevel = Issuer, "debug"
-	s.Config.Secret = oauth.Secret(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{42}, 32)))
+	s.Config.Secret = oauth.Secret(stateSecret)
 	for _, o := range opts {
 		o(s.Config)
 	}
