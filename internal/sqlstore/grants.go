@@ -95,7 +95,7 @@ func (s *Store) EndGrant(ctx context.Context, id, reason string, now time.Time) 
 func (s *Store) EndGrants(ctx context.Context, f grant.Filter, reason string, now time.Time) (int, error) {
 	const q = `UPDATE grants SET ended_at = $4, end_reason = $5, salt = NULL
 		WHERE ended_at IS NULL AND ($1 = '' OR subject = $1) AND ($2 = '' OR client_id = $2) AND ($3 = '' OR resource = $3)
-			AND ($6 = 0 OR ` + grantLive + `)`
+			AND (CAST($6 AS BIGINT) = 0 OR ` + grantLive + `)`
 	n, err := s.exec(ctx, q, f.Subject, f.ClientID, f.Resource, now.UnixMilli(), reason, liveAt(f))
 	if err != nil {
 		return 0, fmt.Errorf("end grants: %w", err)
@@ -117,7 +117,7 @@ func liveAt(f grant.Filter) int64 {
 func (s *Store) ListGrants(ctx context.Context, f grant.Filter) ([]grant.Grant, error) {
 	const q = `SELECT ` + grantColumns + ` FROM grants g
 		WHERE ($1 = '' OR subject = $1) AND ($2 = '' OR client_id = $2) AND ($3 = '' OR resource = $3)
-			AND ($4 = 0 OR (ended_at IS NULL AND generation > 0 AND expires_at > $4
+			AND (CAST($4 AS BIGINT) = 0 OR (ended_at IS NULL AND generation > 0 AND expires_at > $4
 				AND (refresh_expires_at IS NULL OR refresh_expires_at > $4)))
 		ORDER BY created_at DESC, id`
 	var list []grant.Grant

@@ -1,0 +1,46 @@
+package authserver_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/ostiary-auth/ostiary/test/testkit"
+)
+
+// TestStatements holds the token endpoint to two statements a request: client,
+// account, resource and grant come in one SELECT, and one UPDATE decides.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB, ...testkit.DatabaseOption) *sqlstore.Store{
+		"sqlite": testkit.OpenSQLite, "postgres": testkit.OpenPostgres,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var n atomic.Int64
+			k := newKit(t, open(t, func(o *sqlstore.Options) {
+				o.OnStatement = func(context.Context, string) { n.Add(1) }
+			}))
+			for _, a := range []app{k.register(loopbackRedirect), k.operatorApp(registration.AuthClientSecretBasic, appRedirect)} {
+				code := k.code(a, nil)
+				n.Store(0)
+				first := k.redeem(a, code, nil)
+				want(t, first, 200, "")
+				if got := n.Swap(0); got > 2 {
+					t.Errorf("%s: code took %d statements, want at most 2", a.method, got)
+				}
+				second := k.refresh(a, first.body.RefreshToken, nil)
+				want(t, second, 200, "")
+				if got := n.Swap(0); got > 2 {
+					t.Errorf("%s: refresh took %d statements, want at most 2", a.method, got)
+				}
+				want(t, k.refresh(a, first.body.RefreshToken, nil), 200, "")
+				if got := n.Swap(0); got != 1 {
+					t.Errorf("%s: a repeat inside the window took %d statements, want 1", a.method, got)
+				}
+			}
+		})
+	}
+}
