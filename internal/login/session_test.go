@@ -1,0 +1,193 @@
+package login_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/login"
+)
+
+func TestSL02_Cookies(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		o        worldOption
+		prefix   string
+		secure   bool
+		lifeDays float64
+	}{
+		{"SL-02 production", worldOption{}, "__Host-", true, 30},
+		{"SL-02 development (D4)", worldOption{development: true}, "dev-", false, 8.0 / 24},
+		{"SL-02 below a path", worldOption{base: "/tenant"}, "__Host-", true, 30},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			each(t, tt.o, func(t *testing.T, w *world) {
+				w.addUser(ada, false)
+				b := w.browser()
+				form := url.Values{"txn": {txn(t, b.get(tt.o.base+"/sign-in"))}, "username": {ada}, "password": {password}}
+				set := b.last
+				wantRedirect(t, b.post(tt.o.base+"/sign-in", form), tt.o.base+"/account")
+				set = append(set, b.last...)
+				var names []string
+				for _, c := range set {
+					names = append(names, c.Name)
+					if c.Secure != tt.secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+						t.Errorf("cookie %s: %s; want Secure=%v, HttpOnly, SameSite=Lax, Path=/ and no Domain", c.Name, c.Raw, tt.secure)
+					}
+					if life := time.Duration(c.MaxAge) * time.Second; c.Name == tt.prefix+"sid" && life.Hours() != tt.lifeDays*24 {
+						t.Errorf("cookie %s lives %v, want %v days", c.Name, life, tt.lifeDays)
+					}
+				}
+				if want := []string{tt.prefix + "sid", tt.prefix + "sid", tt.prefix + "device"}; !slices.Equal(names, want) {
+					t.Errorf("cookies set = %v, want %v", names, want)
+				}
+			})
+		})
+	}
+}
+
+func TestSL09_SessionLimits(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		development bool
+		step        time.Duration // between two pages
+		lives       time.Duration // how long pages keep the session alive
+	}{
+		{"SL-09 idle", false, 12 * time.Hour, 0},
+		{"SL-09 absolute", false, 11 * time.Hour, 30 * 24 * time.Hour},
+		{"SL-09 absolute in development mode", true, 7 * time.Hour, 8 * time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			each(t, worldOption{development: tt.development}, func(t *testing.T, w *world) {
+				w.addUser(ada, false)
+				b := w.browser()
+				wantRedirect(t, b.signIn("", ada, password), "/account")
+				began := w.clock.Now()
+				for b.session().SignedIn() {
+					w.clock.advance(tt.step)
+					if w.clock.Now().Sub(began) > 40*24*time.Hour {
+						t.Fatal("the session never ends")
+					}
+				}
+				ended := w.clock.Now().Sub(began)
+				if ended <= tt.lives-tt.step || ended >= tt.lives+2*tt.step {
+					t.Errorf("session ended %v after sign-in, want about %v", ended, tt.lives)
+				}
+			})
+		})
+	}
+}
+
+// last_seen_at is written at most once a minute, so that a page costs no write.
+func TestSessionTouch(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		u := w.addUser(ada, false)
+		b := w.browser()
+		wantRedirect(t, b.signIn("", ada, password), "/account")
+		seen := func() time.Time {
+			list, err := w.db.ListSessions(t.Context(), u.ID, w.clock.Now())
+			if err != nil || len(list) != 1 {
+				t.Fatalf("ListSessions = %v, %v; want one", list, err)
+			}
+			return list[0].LastSeenAt
+		}
+		began := w.clock.Now()
+		w.clock.advance(59 * time.Second)
+		b.session()
+		if got := seen(); !got.Equal(began) {
+			t.Errorf("last seen %v after 59 s, want it untouched at %v", got, began)
+		}
+		w.clock.advance(time.Second)
+		b.session()
+		if got := seen(); !got.Equal(began.Add(time.Minute)) {
+			t.Errorf("last seen %v after 60 s, want %v", got, began.Add(time.Minute))
+		}
+	})
+}
+
+func TestSL09_SignOut(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		w.addUser(ada, false)
+		b := w.browser()
+		wantPage(t, b.get("/sign-out"), http.StatusOK, "You are signed out")
+		wantRedirect(t, b.signIn("", ada, password), "/account")
+		thief := b.copy()
+		page := b.get("/sign-out")
+		wantPage(t, page, http.StatusOK, "Sign out of Fernhill?")
+		for name, form := range map[string]url.Values{"CS-01 no token": {}, "CS-01 forged token": {"txn": {"AAAA"}}} {
+			if rec := b.post("/sign-out", form); rec.Code != http.StatusForbidden || !b.session().SignedIn() {
+				t.Errorf("%s: %d, session %v; want 403 and still signed in", name, rec.Code, b.session())
+			}
+		}
+		wantRedirect(t, b.post("/sign-out", url.Values{"txn": {txn(t, page)}}), "/sign-out")
+		if _, has := b.cookies["__Host-sid"]; has {
+			t.Error("the browser still has the cookie")
+		}
+		if s := thief.session(); s != nil {
+			t.Errorf("a copy of the cookie still gives %+v", s)
+		}
+		wantPage(t, b.get("/sign-out"), http.StatusOK, "You are signed out")
+		if n := count(w.events(), "user.signed_out"); n != 1 {
+			t.Errorf("LG-07: %d events user.signed_out, want 1", n)
+		}
+	})
+}
+
+// ST-02: what the database holds opens nothing when it is sent as a cookie.
+func TestST02_StoredValuesAreNoSession(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		u := w.addUser(ada, false)
+		b := w.browser()
+		wantRedirect(t, b.signIn("", ada, password), "/account")
+		rows, err := w.db.ListSessions(t.Context(), u.ID, w.clock.Now())
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("ListSessions = %v, %v; want one", rows, err)
+		}
+		if rows[0].ID == b.cookies["__Host-sid"] || strings.Contains(rows[0].ID, b.cookies["__Host-sid"]) {
+			t.Error("ST-01: the row holds the cookie's value")
+		}
+		for _, value := range []string{rows[0].ID, rows[0].ID[:43], "", "x", strings.Repeat("A", 43)} {
+			c := w.browser()
+			c.cookies["__Host-sid"] = value
+			if s := c.session(); s != nil {
+				t.Errorf("cookie %q gives %+v, want nothing", value, s)
+			}
+		}
+	})
+}
+
+// A hostile User-Agent header neither breaks the row nor grows it.
+func TestSessionUserAgent(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		u := w.addUser(ada, false)
+		b := w.browser()
+		token := txn(t, b.get("/sign-in"))
+		agent := strings.Repeat("x", 255) + "é\xff" + strings.Repeat("y", 10000)
+		rec := b.do(http.MethodPost, "/sign-in", url.Values{"txn": {token}, "username": {ada}, "password": {password}},
+			map[string]string{"User-Agent": agent})
+		wantRedirect(t, rec, "/account")
+		rows, err := w.db.ListSessions(t.Context(), u.ID, w.clock.Now())
+		if err != nil || len(rows) != 1 || rows[0].UserAgent != strings.Repeat("x", 255) || rows[0].IP != "192.0.2.1" {
+			t.Errorf("row = %+v, %v; want the first 255 bytes of valid text and the address", rows, err)
+		}
+	})
+}
+
+func TestNewChecksOptions(t *testing.T) {
+	t.Parallel()
+	if _, err := login.New(login.Options{}); err == nil {
+		t.Error("New without options: no error")
+	}
+	if _, err := login.NewSessions(login.SessionOptions{}); err == nil {
+		t.Error("NewSessions without options: no error")
+	}
+	if _, err := login.NewAccounts(login.AccountOptions{}); err == nil {
+		t.Error("NewAccounts without options: no error")
+	}
+	if _, err := login.NewPasswords(login.PasswordOptions{MemoryKiB: 1}); err == nil {
+		t.Error("NewPasswords with 1 KiB: no error")
+	}
+}
