@@ -28,9 +28,15 @@ const (
 func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
 		newServeCmd(c),
+		newResourceCmd(c),
 		newClientCmd(c),
+		newKeyCmd(c),
 		newConfigCmd(c),
 		newMigrateCmd(c),
+		newUserCmd(c),
+		newGrantCmd(c),
+		newTokenCmd(c),
+		newSetupLinkCmd(c),
 		newVersionCmd(c),
 	}
 }
