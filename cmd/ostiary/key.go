@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/app"
+	"github.com/ostiary-auth/ostiary/internal/config"
+	"github.com/ostiary-auth/ostiary/internal/keys"
+	"github.com/spf13/cobra"
+)
+
+func newKeyCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "key", Short: "List and rotate the keys that sign tokens"}
+	cmd.AddCommand(newKeyListCmd(c), newKeyRotateCmd(c))
+	return cmd
+}
+
+func newKeyListCmd(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List the signing keys, in the order in which they sign", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withCore(cmd.Context(), func(_ *config.Config, core *app.Core) error {
+				list, err := core.Keys.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.print(cmd, list, func(w io.Writer) { table(w, keyRows(list)...) })
+			})
+		}}
+	addJSON(cmd)
+	return cmd
+}
+
+func newKeyRotateCmd(c *cli) *cobra.Command {
+	var now bool
+	cmd := &cobra.Command{Use: "rotate", Short: "Make a new signing key and let it take over", Args: cobra.NoArgs,
+		Long: `Make a new signing key. It is published at once and signs in six minutes, when
+every cached copy of the key set has expired; the old key stays published until
+its last token has expired. A running server notices within 30 seconds.
+
+With --now the new key signs at once. Servers that have cached the key set then
+refuse new tokens until they fetch it again, for five minutes at most. Use it
+when the old key may be known to others.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if now {
+				if err := c.confirm(cmd, "MCP servers that have cached the key set refuse new tokens for up to five minutes."); err != nil {
+					return err
+				}
+			}
+			return c.withCore(cmd.Context(), func(_ *config.Config, core *app.Core) error {
+				done, err := core.Keys.Rotate(cmd.Context(), now)
+				if errors.Is(err, keys.ErrRotating) {
+					return withHint(err, "wait until it signs, or let it sign at once with --now")
+				}
+				if err != nil {
+					return err
+				}
+				return c.print(cmd, done, func(w io.Writer) { printRotation(w, done) })
+			})
+		}}
+	cmd.Flags().BoolVar(&now, "now", false, "do not wait until cached key sets have expired")
+	addYes(cmd)
+	addJSON(cmd)
+	return cmd
+}
+
+func printRotation(w io.Writer, done keys.Rotation) {
+	when := "signs from " + done.Next.ActiveAt.UTC().Format(time.RFC3339) + " on"
+	if done.Immediate {
+		when = "signs now"
+	}
+	_, _ = fmt.Fprintf(w, "%s is published and %s\n", done.Next.KID, when)
+	for _, k := range done.Previous {
+		_, _ = fmt.Fprintf(w, "%s stays published until %s\n", k.KID, k.RetireAt.UTC().Format(time.RFC3339))
+	}
+}
+
+func keyRows(list []keys.Info) [][]string {
+	rows := [][]string{{"KID", "ALG", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"}}
+	for _, k := range list {
+		until := "-"
+		if !k.RetireAt.IsZero() {
+			until = k.RetireAt.UTC().Format(time.RFC3339)
+		}
+		rows = append(rows, []string{k.KID, k.Algorithm, string(k.State), k.ActiveAt.UTC().Format(time.RFC3339), until})
+	}
+	return rows
+}
