@@ -139,13 +139,13 @@ func (rd *Renderer) day(t time.Time) string {
 	return t.Format("2 January 2006")
 }
 
-// moment is "today at 10:42 UTC", or the day.
+// moment is "today at 10:42 UTC", or the day alone.
 func (rd *Renderer) moment(t time.Time) (template.HTML, error) {
 	t, now := t.UTC(), rd.o.Now().UTC()
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
 		return rd.catalogue.html("date.today_at", "time", t.Format("15:04"))
 	}
-	return rd.catalogue.html("date.on", "day", rd.day(t))
+	return template.HTML(rd.day(t)), nil
 }
 
 // ago is how long t lies back, in the largest unit that fits.

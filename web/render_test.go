@@ -170,7 +170,7 @@ func TestDates(t *testing.T) {
 		{ConnectedAt: webtest.Now().AddDate(0, -1, 0)},
 	}}
 	body := write(t, rd, 200, a).Body.String()
-	for _, want := range []string{"Connected today at 10:42 UTC. Last used just now.", "Connected on 21 November 2025. Not used yet. Disconnects by itself in 1 day.", "Connected on 21 October. "} {
+	for _, want := range []string{"Connected today at 10:42 UTC. Last used just now.", "Connected 21 November 2025. Not used yet. Disconnects by itself in 1 day.", "Connected 21 October. "} {
 		if !strings.Contains(body, want) {
 			t.Errorf("account page lacks %q", want)
 		}
