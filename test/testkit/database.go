@@ -16,12 +16,16 @@ import (
 	"github.com/ostiary-auth/ostiary/test/testkit/postgres"
 )
 
+// postgresVariable names the URL of a role that may create databases, or "off".
+const postgresVariable = "OSTIARY_TEST_POSTGRES"
+
 // DatabaseOption changes how a test's database is opened.
 type DatabaseOption func(*sqlstore.Options)
 
 // EachDatabase runs fn as the subtests "sqlite" and "postgres", each with a
 // migrated database of its own. fn may call t.Parallel. Without PostgreSQL on
-// this machine the second is skipped, or fails where CI=true.
+// this machine, or with OSTIARY_TEST_POSTGRES=off, the second is skipped; where
+// CI=true it fails instead.
 func EachDatabase(t *testing.T, fn func(t *testing.T, db *sqlstore.Store)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { fn(t, OpenSQLite(t)) })
@@ -128,6 +132,9 @@ func createDatabase(t testing.TB, admin, template string) string {
 
 func postgresServer(t testing.TB) server {
 	t.Helper()
+	if os.Getenv(postgresVariable) == "off" {
+		t.Skipf("PostgreSQL half not run: %s=off", postgresVariable)
+	}
 	s, err := sharedServer()
 	if errors.Is(err, postgres.ErrNoBinaries) && os.Getenv("CI") != "true" {
 		t.Skipf("PostgreSQL half not run: %v (Debian: apt-get install postgresql)", err)
@@ -155,7 +162,7 @@ var sharedServer = sync.OnceValues(func() (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	s := server{admin: os.Getenv("OSTIARY_TEST_POSTGRES"), template: "ostiary_template_" + sum}
+	s := server{admin: os.Getenv(postgresVariable), template: "ostiary_template_" + sum}
 	if s.admin == "" {
 		c, err := postgres.Start(ctx, postgres.Options{})
 		if err != nil {

@@ -1,0 +1,83 @@
+# What to type: make run, make check, make test. CONTRIBUTING.md says when.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+BUILD       := .build
+FUZZTIME    ?= 60s
+
+# Folders whose tests drive npm packages.
+NPM := test/interop test/conformance test/e2e
+
+# Packages where goroutines meet on shared state. The pages, the browser and the
+# command line take minutes under the race detector and share nothing more.
+RACE := ./authserver ./consent ./internal/account ./internal/app ./internal/endpoint ./internal/keys ./internal/login \
+	./internal/obs ./internal/ratelimit ./internal/sqlstore/... ./metadata ./registration ./resourceserver/... ./cmd/ostiary
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+.PHONY: build
+build: ## Build .build/ostiary and .build/mcpserver
+	@mkdir -p $(BUILD)
+	$(GO) build -trimpath -o $(BUILD)/ ./cmd/ostiary ./examples/mcpserver
+
+.PHONY: run
+run: build ## Start ostiary and the example MCP server beside it
+	@test/run.sh $(BUILD)
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [[ -z $$unformatted ]] || { echo "not gofmt-ed: $$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+.PHONY: check
+check: lint ## The quick look: lint, and the tests on SQLite without browser and npm
+	OSTIARY_TEST_POSTGRES=off $(GO) test $$($(GO) list ./... | grep -vE '/test/(e2e|interop|conformance|load)$$')
+
+.PHONY: test
+test: ## The gate, what CI runs: both databases, race detector, browser, SDKs
+	@test/setup.sh $(NPM)
+	$(MAKE) --no-print-directory lint
+	@mkdir -p $(BUILD)
+	$(GO) build -o $(BUILD)/pgcluster ./test/testkit/pgcluster
+	OSTIARY_ARTEFACTS="$${OSTIARY_ARTEFACTS:-$(CURDIR)/$(BUILD)/artefacts}" \
+		test/withpostgres.sh $(BUILD)/pgcluster $(MAKE) --no-print-directory test-race test-all
+
+.PHONY: test-race
+test-race:
+	$(GO) test -race -timeout 10m $(RACE)
+
+.PHONY: test-all
+test-all:
+	$(GO) test -count=1 -timeout 12m ./...
+
+.PHONY: soak
+soak: ## The long runs: kill loops, fuzzing; summary in .build/soak.txt
+	@test/setup.sh $(NPM)
+	@mkdir -p $(BUILD)
+	$(GO) build -o $(BUILD)/pgcluster ./test/testkit/pgcluster
+	{ date -u; \
+		OSTIARY_SOAK=1 test/withpostgres.sh $(BUILD)/pgcluster $(GO) test -count=1 -timeout 120m -v ./... | grep -E '^(ok|FAIL|---|panic)'; \
+		$(MAKE) --no-print-directory fuzz; date -u; } 2>&1 | tee $(BUILD)/soak.txt
+
+.PHONY: fuzz
+fuzz: ## Fuzz every parser of foreign bytes for FUZZTIME each
+	@test/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Go benchmarks with allocations
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: docs
+docs: ## Write docs/configuration.md again from internal/config/config.go
+	$(GO) test ./internal/config -run TestReferenceIsCurrent -update
+
+.PHONY: clean
+clean: ## Remove what the targets made
+	rm -rf $(BUILD)

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs every FuzzX of the module for the time in the first argument, one after
+# the other, and fails at the end when one found something.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-60s}
+failed=0
+for package in $(grep -rl --include='*_test.go' '^func Fuzz' . | grep -v node_modules | xargs -n1 dirname | sort -u); do
+	for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$package"/*_test.go | sed 's/func //' | sort -u); do
+		echo "== $package $target"
+		go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$time" | tail -n 3 || failed=1
+	done
+done
+exit "$failed"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs what the tests need and this machine lacks: PostgreSQL and Chromium
+# with apt as root, npm packages in the folders named as arguments. Where it may
+# not install, it says what will be skipped; with CI=true that is an error.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+lacking=()
+missing() {
+	echo "test/setup.sh: $1"
+	lacking+=("$1")
+}
+
+has_postgres() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null; }
+has_chromium() {
+	local name
+	for name in chromium chromium-browser google-chrome headless-shell; do
+		command -v "$name" >/dev/null && return
+	done
+	return 1
+}
+
+packages=()
+has_postgres || packages+=(postgresql)
+has_chromium || packages+=(chromium)
+command -v npm >/dev/null || packages+=(npm)
+command -v curl >/dev/null || packages+=(curl)
+if ((${#packages[@]})) && [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; then
+	echo "test/setup.sh: installing ${packages[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq || true
+	apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null || true
+fi
+has_postgres || missing "no PostgreSQL (initdb, postgres): the PostgreSQL half of the tests is skipped"
+has_chromium || missing "no Chromium: the browser tests are skipped"
+
+for folder in "$@"; do
+	[[ -f $folder/package.json ]] || continue
+	if [[ -d $folder/node_modules && ! $folder/package-lock.json -nt $folder/node_modules ]]; then
+		continue
+	fi
+	if ! command -v npm >/dev/null || ! (cd "$folder" && npm ci --no-fund --no-audit --loglevel=error); then
+		missing "npm ci failed in $folder: its tests are skipped"
+	else
+		touch "$folder/node_modules"
+	fi
+done
+
+if ((${#lacking[@]})) && [[ ${CI:-} == true ]]; then
+	echo "test/setup.sh: CI=true skips nothing"
+	exit 1
+fi
