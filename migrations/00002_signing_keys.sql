@@ -8,7 +8,7 @@ CREATE TABLE signing_keys (
     created_at     BIGINT NOT NULL,
     -- signs from here on
     active_at      BIGINT NOT NULL,
-    -- published until here; NULL while it signs or waits to
+    -- published until here; set when its successor is made, NULL before
     retire_at      BIGINT
 );
 
