@@ -24,7 +24,7 @@ help: ## Show this list
 .PHONY: build
 build: ## Build .build/ostiary and .build/mcpserver
 	@mkdir -p $(BUILD)
-	$(GO) build -trimpath -o $(BUILD)/ ./cmd/ostiary ./examples/mcpserver
+	$(GO) build -o $(BUILD)/ ./cmd/ostiary ./examples/mcpserver
 
 .PHONY: run
 run: build ## Start ostiary and the example MCP server beside it
