@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/endpoint"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/obs"
 	"github.com/ostiary-auth/ostiary/web"
 )
 
@@ -30,9 +30,12 @@ func newEdge(t testing.TB, issuer string) (*endpoint.Edge, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
+	logger, err := obs.NewLogger(&log, obs.LogOptions{Level: "debug"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return endpoint.New(endpoint.Options{
-		Log:   slog.New(endpoint.LogHandler(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		Pages: pages, Now: func() time.Time { return time.Unix(1763721727, 0) },
+		Log: logger, Pages: pages, Now: func() time.Time { return time.Unix(1763721727, 0) },
 		Unavailable: func(err error) bool { return errors.Is(err, errBusy) },
 	}), &log
 }

@@ -273,6 +273,11 @@ func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
 // misdirected applies D1 and D4: the issuer is never taken from the request, so
 // a request for another name, or through a proxy nobody set up, is refused.
 func (s *site) misdirected(r *http.Request) error {
+	// The page that says so needs its style sheet, and static files are the same
+	// for everybody.
+	if strings.HasPrefix(r.URL.Path, s.base+"/static/") {
+		return nil
+	}
 	host := canonicalHost(r.Host, s.Issuer.Scheme)
 	if !slices.Contains(s.hosts, host) {
 		return &PageError{Status: http.StatusMisdirectedRequest,

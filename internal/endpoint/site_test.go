@@ -180,6 +180,18 @@ func TestD1Host(t *testing.T) {
 	}
 }
 
+func TestD1StyleSheetOfTheRefusalIsServed(t *testing.T) {
+	t.Parallel()
+	h, _ := newSite(t, "http://localhost:8414", func(o *endpoint.SiteOptions) {
+		o.Pages.HandleFunc("GET /static/style.css", func(http.ResponseWriter, *http.Request) {})
+	})
+	for target, want := range map[string]int{"/static/style.css": 200, "/static/../consent": 404, "/static/": 404, "/consent": 421} {
+		if w := send(h, "GET", "http://127.0.0.1:8414"+target, nil); w.Code != want {
+			t.Errorf("%s under another name: %d, want %d", target, w.Code, want)
+		}
+	}
+}
+
 func TestD4ForwardedInDevelopment(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Anything"} {
