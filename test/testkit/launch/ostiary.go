@@ -41,11 +41,11 @@ func ServeOstiary(t testing.TB, database string) *Ostiary {
 	t.Helper()
 	port, admin := FreePort(t), FreePort(t)
 	o := &Ostiary{Issuer: "http://localhost:" + strconv.Itoa(port), binary: Build(t, "cmd/ostiary")}
-	o.env = []string{"OSTIARY_STATE_DIR=" + filepath.Join(t.TempDir(), "state"), "OSTIARY_ISSUER=" + o.Issuer}
+	o.env = []string{"OSTIARY_STATE_DIR=" + filepath.Join(t.TempDir(), "state")}
 	if database != "" {
 		o.env = append(o.env, "OSTIARY_DATABASE="+database, "OSTIARY_SECRET="+stateSecret)
 	}
-	o.args = []string{"serve", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--admin-listen", fmt.Sprintf("127.0.0.1:%d", admin)}
+	o.args = []string{"serve", "--issuer", o.Issuer, "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--admin-listen", fmt.Sprintf("127.0.0.1:%d", admin)}
 	o.Serve(t)
 	return o
 }
