@@ -200,7 +200,7 @@ func (s *Server) validate(ctx context.Context, a *asked) (*flow.AuthorizationReq
 	if !a.client.MayUseResource(res.Canonical) {
 		return nil, oauth.InvalidTarget("the client may not ask for this resource")
 	}
-	scopes, err := res.Narrow(asked, a.client.Trusted(), a.client.Metadata.Scope)
+	scopes, err := res.Narrow(asked, a.client.Trusted(), a.client.ScopeLimit())
 	if err != nil {
 		return nil, err
 	}

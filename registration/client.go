@@ -83,7 +83,7 @@ type ClientMetadata struct {
 	LogoURI    string `json:"logo_uri,omitempty"`
 	TosURI     string `json:"tos_uri,omitempty"`
 	PolicyURI  string `json:"policy_uri,omitempty"`
-	// Scope, when not empty, is the most it may ask for; "" restricts nothing (A14).
+	// Scope is what it was registered for; see Client.ScopeLimit (A14).
 	Scope    string   `json:"scope,omitempty"`
 	Contacts []string `json:"contacts,omitempty"`
 	// ApplicationType is stored and echoed, never judged (A11).
@@ -100,6 +100,17 @@ func (c *Client) Enabled() bool { return c.DisabledAt.IsZero() }
 
 // Trusted reports whether the operator added or verified the client (D11, D14).
 func (c *Client) Trusted() bool { return c.Kind == KindOperator || !c.VerifiedAt.IsZero() }
+
+// ScopeLimit is the most the client may ask for, "" for no limit: what the
+// operator wrote. What a client registered by itself is no limit (A14): the
+// TypeScript SDK registers the scope of its first challenge and asks for more
+// when a tool needs it; the person's answer bounds it.
+func (c *Client) ScopeLimit() string {
+	if c.Kind != KindOperator {
+		return ""
+	}
+	return c.Metadata.Scope
+}
 
 // MayUseGrant reports whether the client's grant_types list the grant type.
 func (c *Client) MayUseGrant(grantType string) bool {
