@@ -320,6 +320,12 @@ func TestAnswerRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 400},
+		{"D9 client lost the refresh grant meanwhile", func(t *testing.T, d *desk, _ url.Values) {
+			d.client.Metadata.GrantTypes = []string{"authorization_code"}
+			if err := d.db.UpdateClient(t.Context(), d.client); err != nil {
+				t.Fatal(err)
+			}
+		}, 400},
 		{"resource removed meanwhile", func(t *testing.T, d *desk, _ url.Values) {
 			if err := d.db.DeleteResource(t.Context(), d.res.Canonical); err != nil {
 				t.Fatal(err)
