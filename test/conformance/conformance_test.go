@@ -1,0 +1,181 @@
+// Package conformance runs the official MCP conformance suite against Ostiary.
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ostiary-auth/ostiary/test/testkit"
+	"github.com/ostiary-auth/ostiary/test/testkit/launch"
+)
+
+const (
+	email    = "ada@example.com"
+	password = "correct horse battery staple"
+	node     = "node_modules/node/bin/node"
+	suite    = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	launch.Cleanup()
+	os.Exit(code)
+}
+
+// result is one check of the suite as its checks.json has it.
+type result struct {
+	ID           string `json:"id"`
+	Status       string `json:"status"`
+	ErrorMessage string `json:"errorMessage,omitempty"`
+}
+
+// cimdPending is the one warning that this version leaves: Client ID Metadata
+// Documents are not promised before they work (A5).
+var cimdPending = result{ID: "authorization-server-metadata-cimd", Status: "WARNING",
+	ErrorMessage: `Authorization server metadata does not include "client_id_metadata_document_supported"`}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	installNode(t)
+	o := launch.ServeOstiary(t, "")
+	o.AddUser(t, email, password)
+	resource := o.ServeNotes(t)
+	metadata := result{ID: "authorization-server-metadata", Status: "SUCCESS"}
+	grant := result{ID: "authorization-code-grant", Status: "SUCCESS"}
+	for _, tt := range []struct {
+		version string
+		want    map[string][]result
+	}{
+		{"2025-03-26", map[string][]result{"authorization-server-metadata-endpoint": {metadata}, "authorization-code-grant": {grant}}},
+		{"2025-06-18", map[string][]result{"authorization-server-metadata-endpoint": {metadata}, "authorization-code-grant": {grant}}},
+		{"2025-11-25", map[string][]result{"authorization-server-metadata-endpoint": {metadata, cimdPending}, "authorization-code-grant": {grant}}},
+		{"2026-07-28", map[string][]result{"authorization-server-metadata-endpoint": {metadata, cimdPending}, "authorization-code-grant": {grant}}},
+	} {
+		t.Run(tt.version, func(t *testing.T) {
+			port := launch.FreePort(t)
+			clientID := addClient(t, o, port)
+			got := runSuite(t, tt.version, "--url", o.Issuer, "--client-id", clientID, "--resource", resource, "--port", strconv.Itoa(port))
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("scenarios (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// addClient registers a public client: the suite sends no secret to a server
+// that advertises the method none.
+func addClient(t *testing.T, o *launch.Ostiary, port int) string {
+	t.Helper()
+	out := o.Run(t, "", "client", "add", "--name", "Conformance", "--auth", "none",
+		"--redirect-uri", "http://127.0.0.1:"+strconv.Itoa(port)+"/callback", "--json")
+	var client struct {
+		ClientID string `json:"client_id"`
+	}
+	if err := json.Unmarshal([]byte(out), &client); err != nil || client.ClientID == "" {
+		t.Fatalf("client add printed %q: %v", out, err)
+	}
+	return client.ClientID
+}
+
+// runSuite runs all authorization scenarios of a specification version, for the
+// second one needs what the first found, and goes to the URL that it prints.
+func runSuite(t *testing.T, version string, args ...string) map[string][]result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(ctx, node, append([]string{suite, "authorization", "--spec-version", version, "--output-dir", dir}, args...)...)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var output strings.Builder
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		output.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "/authorize?") {
+			visit(ctx, t, lines.Text())
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the suite ended with %v:\n%s", err, output.String())
+	}
+	return readResults(t, dir)
+}
+
+// visit is the person at the browser that the suite waits for.
+func visit(ctx context.Context, t *testing.T, authorizeURL string) {
+	t.Helper()
+	person := testkit.NewPerson(email, password, nil)
+	to, err := person.Authorize(ctx, strings.TrimSpace(authorizeURL))
+	if err == nil {
+		err = person.Deliver(ctx, to)
+	}
+	if err != nil {
+		t.Errorf("at the pages: %v", err)
+	}
+}
+
+// readResults finds each scenario's checks.json; its folder is named
+// authorization-<scenario>-<time>, or so.
+func readResults(t *testing.T, dir string) map[string][]result {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string][]result{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var checks []result
+		if err := json.Unmarshal(b, &checks); err != nil {
+			t.Fatal(err)
+		}
+		results[scenarioOf(filepath.Base(filepath.Dir(f)))] = checks
+	}
+	return results
+}
+
+func scenarioOf(folder string) string {
+	for _, s := range []string{"authorization-server-metadata-endpoint", "authorization-code-grant"} {
+		if strings.Contains(folder, s) {
+			return s
+		}
+	}
+	return folder
+}
+
+var install sync.Once
+
+// installNode installs what package-lock.json says unless it is there.
+func installNode(t *testing.T) {
+	t.Helper()
+	install.Do(func() {
+		if _, err := os.Stat(node); err == nil {
+			return
+		}
+		if out, err := exec.Command("npm", "ci").CombinedOutput(); err != nil {
+			t.Errorf("npm ci: %v\n%s", err, out)
+		}
+	})
+	if _, err := os.Stat(node); err != nil {
+		t.Fatalf("node is not installed; run npm ci in test/conformance: %v", err)
+	}
+}
