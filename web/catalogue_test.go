@@ -72,7 +72,7 @@ func usedKeys(t *testing.T) map[string]bool {
 		}
 	}
 	for _, key := range []string{web.ProblemField, web.ProblemEmail, web.ProblemEmailTaken, web.ProblemName,
-		web.ProblemPasswordShort, web.ProblemPasswordLong, web.ProblemURL} {
+		web.ProblemPasswordShort, web.ProblemPasswordLong, web.ProblemURL, web.ProblemURLTaken} {
 		used[key] = true
 	}
 	return used

@@ -9,4 +9,5 @@ const (
 	ProblemPasswordShort = "problem.password_short" // fewer than 12 characters
 	ProblemPasswordLong  = "problem.password_long"  // longer than the server takes
 	ProblemURL           = "problem.url"            // no absolute https URL
+	ProblemURLTaken      = "problem.url_taken"      // that MCP server is known
 )
