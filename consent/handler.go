@@ -260,7 +260,7 @@ func allowedNow(r resource.Resource, c *registration.Client, scopes []string) ([
 	if len(scopes) == 0 {
 		return nil, nil // basic access: Narrow would put the defaults in its place
 	}
-	return r.Narrow(scopes, c.Trusted(), c.Metadata.Scope)
+	return r.Narrow(scopes, c.Trusted(), c.ScopeLimit())
 }
 
 // goOn returns to the dispatcher, which decides what comes next.
