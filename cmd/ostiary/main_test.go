@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,4 +14,17 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata"})
+}
+
+// D2: a child process inherits none of our variables.
+func TestD02_Forget(t *testing.T) {
+	t.Setenv("OSTIARY_SECRET", "hunter2")
+	t.Setenv("NOT_OSTIARY", "stays")
+	forget(os.Environ())
+	if _, ok := os.LookupEnv("OSTIARY_SECRET"); ok {
+		t.Error("OSTIARY_SECRET is still set")
+	}
+	if os.Getenv("NOT_OSTIARY") != "stays" {
+		t.Error("another variable was unset")
+	}
 }
