@@ -12,6 +12,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/store"
+	"github.com/ostiary-auth/ostiary/web"
 )
 
 // ErrLastOperator reports that a change would leave no enabled operator; Force
@@ -307,5 +308,5 @@ func (a *Accounts) record(ctx context.Context, name, actor, subject string, deta
 }
 
 func errEmailTaken() error {
-	return &Mistake{Field: "username", Key: "problem.email_taken", Text: "an account with this e-mail address exists already"}
+	return &Mistake{Field: "username", Key: web.ProblemEmailTaken, Text: "an account with this e-mail address exists already"}
 }

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ostiary-auth/ostiary/web"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -41,7 +42,7 @@ func EmailKey(email string) string {
 // @, and a host. Whether mail arrives there is nobody's business here.
 func CheckEmail(email string) error {
 	if !isEmail(email) {
-		return &Mistake{Field: "username", Key: "problem.email",
+		return &Mistake{Field: "username", Key: web.ProblemEmail,
 			Text: "the e-mail address must look like name@example.com"}
 	}
 	return nil
@@ -61,7 +62,7 @@ func isEmail(email string) bool {
 // CheckName returns a *Mistake for a name that cannot stand on a page.
 func CheckName(name string) error {
 	if utf8.RuneCountInString(name) > maxNameRunes || !utf8.ValidString(name) || strings.ContainsFunc(name, isNoText) {
-		return &Mistake{Field: "name", Key: "problem.name",
+		return &Mistake{Field: "name", Key: web.ProblemName,
 			Text: "the name must be one line of at most 100 characters"}
 	}
 	return nil

@@ -56,7 +56,7 @@ type Options struct {
 	// as pages show it, and the MCP server's name.
 	Describe func(ctx context.Context, a flow.AuthorizationRequest) (client web.Client, server string, err error)
 	// AddResource registers the first MCP server during set-up. An *oauth.Error
-	// is shown as a mistake in the form, with its description.
+	// or store.ErrExists is shown as a mistake in the form.
 	AddResource func(ctx context.Context, url, name string) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time

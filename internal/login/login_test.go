@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/login"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 	"github.com/ostiary-auth/ostiary/web"
 )
@@ -106,6 +108,9 @@ func newWorld(t *testing.T, db *sqlstore.Store, o worldOption) *world {
 		AddResource: func(_ context.Context, url, _ string) error {
 			if !strings.HasPrefix(url, "https://") {
 				return oauth.InvalidTarget("resource must be an absolute https URI")
+			}
+			if slices.Contains(w.added, url) {
+				return store.ErrExists
 			}
 			w.added = append(w.added, url)
 			return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-crypt/crypt/algorithm/argon2"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/web"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -171,11 +172,11 @@ func checkPasswordSize(password oauth.Secret) error {
 // CheckNewPassword returns a *Mistake when the password may not be chosen.
 func CheckNewPassword(password oauth.Secret) error {
 	if err := checkPasswordSize(password); err != nil {
-		return &Mistake{Field: "password", Key: "problem.password_long",
+		return &Mistake{Field: "password", Key: web.ProblemPasswordLong,
 			Text: fmt.Sprintf("the password must have at most %d bytes of valid text", maxPasswordBytes)}
 	}
 	if utf8.RuneCountInString(normalize(password)) < minPasswordCharacters {
-		return &Mistake{Field: "password", Key: "problem.password_short",
+		return &Mistake{Field: "password", Key: web.ProblemPasswordShort,
 			Text: fmt.Sprintf("the password must have at least %d characters", minPasswordCharacters)}
 	}
 	return nil

@@ -1,14 +1,19 @@
 package login_test
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/login"
+	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
 func TestSL02_Cookies(t *testing.T) {
@@ -189,5 +194,72 @@ func TestNewChecksOptions(t *testing.T) {
 	}
 	if _, err := login.NewPasswords(login.PasswordOptions{MemoryKiB: 1}); err == nil {
 		t.Error("NewPasswords with 1 KiB: no error")
+	}
+}
+
+// SL-15: what a peer says about the scheme or host changes no cookie and no link.
+func TestSL15_ForwardedHeadersChangeNoCookie(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		w.addUser(ada, false)
+		forwarded := map[string]string{"X-Forwarded-Proto": "http", "X-Forwarded-Host": "evil.example", "X-Forwarded-For": "203.0.113.1",
+			"Forwarded": "for=203.0.113.1;proto=http;host=evil.example"}
+		b := w.browser()
+		page := b.do(http.MethodGet, "/sign-in", nil, forwarded)
+		set := b.last
+		rec := b.do(http.MethodPost, "/sign-in", url.Values{"txn": {txn(t, page)}, "username": {ada}, "password": {password}}, forwarded)
+		wantRedirect(t, rec, "/account")
+		for _, c := range append(set, b.last...) {
+			if !strings.HasPrefix(c.Name, "__Host-") || !c.Secure || c.Domain != "" {
+				t.Errorf("cookie %s; want __Host- and Secure", c.Raw)
+			}
+		}
+		if strings.Contains(page.Body.String(), "evil.example") {
+			t.Error("the page names the forwarded host")
+		}
+		rows, err := w.db.ListSessions(t.Context(), b.session().Subject, w.clock.Now())
+		if err != nil || len(rows) != 1 || rows[0].IP != "192.0.2.1" {
+			t.Errorf("session rows = %+v, %v; want the peer's address", rows, err)
+		}
+	})
+}
+
+// ST-01: after set-up and sign-in the database's files hold neither password
+// nor set-up link nor cookie.
+func TestST01_NothingInTheDatabaseOpensAnything(t *testing.T) {
+	t.Parallel()
+	path := testkit.SQLitePath(t)
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, db, worldOption{})
+	link, target := w.newLink()
+	b := w.browser()
+	wantRedirect(t, b.post("/setup", accountForm(link, txn(t, b.get(target)))), "/setup")
+	anonymous := w.browser()
+	anonymous.get("/sign-in")
+	wantRedirect(t, w.browser().signIn("", ada, password), "/account")
+	secrets := map[string]string{"password": password, "set-up link": link}
+	for _, c := range []*browser{b, anonymous} {
+		for name, value := range c.cookies {
+			secrets[name+" of "+sprint("%p", c)] = value
+		}
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range secrets {
+			if bytes.Contains(data, []byte(value)) {
+				t.Errorf("%s: the %s is in the database", filepath.Base(path+suffix), name)
+			}
+		}
+		if suffix == "-wal" && !bytes.Contains(data, []byte(ada)) {
+			t.Error("the account is not in the write-ahead log: the search looks in the wrong place")
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
 	}
 }

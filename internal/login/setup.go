@@ -166,21 +166,31 @@ func (h *Handler) setupServer(w http.ResponseWriter, r *http.Request, params oau
 		return h.writeSetupDone(w, r, sess, "")
 	}
 	page := web.SetupServer{URL: address, Name: name}
-	if address == "" {
-		page.Problems = []web.FieldProblem{{Field: "url", Message: "problem.url"}}
-		return h.writeSetupServer(w, r, http.StatusUnprocessableEntity, sess, page)
-	}
-	err = h.o.AddResource(r.Context(), address, name)
-	var refused *oauth.Error
-	switch {
-	case errors.Is(err, store.ErrExists): // a reload of this very form
-	case errors.As(err, &refused) && refused.HTTPStatus() < http.StatusInternalServerError:
-		page.Problems = []web.FieldProblem{{Field: "url", Message: "problem.url"}}
-		return h.writeSetupServer(w, r, http.StatusUnprocessableEntity, sess, page)
-	case err != nil:
+	problem, err := h.addServer(r.Context(), address, name)
+	if err != nil {
 		return err
 	}
+	if problem != "" {
+		page.Problems = []web.FieldProblem{{Field: "url", Message: problem}}
+		return h.writeSetupServer(w, r, http.StatusUnprocessableEntity, sess, page)
+	}
 	return h.writeSetupDone(w, r, sess, address)
+}
+
+// addServer returns the catalogue's key of what is wrong with the address.
+func (h *Handler) addServer(ctx context.Context, address, name string) (problem string, err error) {
+	if address == "" {
+		return web.ProblemURL, nil
+	}
+	err = h.o.AddResource(ctx, address, name)
+	var refused *oauth.Error
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return web.ProblemURLTaken, nil
+	case errors.As(err, &refused) && refused.HTTPStatus() < http.StatusInternalServerError:
+		return web.ProblemURL, nil
+	}
+	return "", err
 }
 
 // newOperator returns the session of an operator who signed in a moment ago;

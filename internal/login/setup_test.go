@@ -68,6 +68,7 @@ func TestSetup(t *testing.T) {
 		form.Set("url", "https://mcp.example/tools")
 		wantPage(t, b.post("/tenant/setup", form), http.StatusOK, "https://mcp.example/tools", issuer+"/tenant",
 			issuer+"/.well-known/oauth-authorization-server/tenant", issuer+"/tenant/.well-known/openid-configuration")
+		wantPage(t, b.post("/tenant/setup", form), http.StatusUnprocessableEntity, "added already")
 		if !slices.Equal(w.added, []string{"https://mcp.example/tools"}) {
 			t.Errorf("added %v, want the one server", w.added)
 		}
