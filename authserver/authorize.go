@@ -80,15 +80,23 @@ func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) error {
 
 // begin stores the request and decides its first step.
 func (s *Server) begin(ctx context.Context, a *asked, req *flow.AuthorizationRequest) (nextStep, error) {
+	if err := s.keep(ctx, a, req); err != nil {
+		return nextStep{}, err
+	}
+	return s.decide(ctx, req, a.client, a.session)
+}
+
+// keep stores the request for this browser session.
+func (s *Server) keep(ctx context.Context, a *asked, req *flow.AuthorizationRequest) error {
 	req.SessionID = a.session.ID
 	created, err := s.o.Requests.CreateRequest(ctx, *req, s.o.MaxOpenRequests)
 	if err != nil {
-		return nextStep{}, err
+		return err
 	}
 	if !created {
-		return nextStep{}, oauth.TooManyRequests(time.Minute)
+		return oauth.TooManyRequests(time.Minute)
 	}
-	return s.decide(ctx, req, a.client, a.session)
+	return nil
 }
 
 // prove finds the client and the redirect URI. Until both are certain nothing
@@ -212,8 +220,9 @@ func (s *Server) validate(ctx context.Context, a *asked) (*flow.AuthorizationReq
 
 // checkParams applies what needs no state.
 func checkParams(p oauth.Params) error {
-	for _, name := range p.Repeated() {
-		return oauth.InvalidRequest("%s is sent more than once", name) // AR-08; names are ours or ASCII-checked below
+	if len(p.Repeated()) > 0 {
+		// AR-08; the name is the sender's text and not repeated (LG-03)
+		return oauth.InvalidRequest("a parameter is sent more than once")
 	}
 	switch {
 	case p.Has("request"):
@@ -260,12 +269,16 @@ func (s *Server) withoutPages(w http.ResponseWriter, r *http.Request, a *asked, 
 	if !a.session.SignedIn() {
 		return s.refuse(w, r, a, oauth.LoginRequired("nobody is signed in"))
 	}
-	next, err := s.begin(r.Context(), a, req)
+	// decided first: a request that no page will finish is not stored
+	next, err := s.decide(r.Context(), req, a.client, a.session)
 	if err != nil {
 		return err
 	}
 	if !next.issue {
 		return s.refuse(w, r, a, oauth.ConsentRequired("the person has to be asked"))
+	}
+	if err := s.keep(r.Context(), a, req); err != nil {
+		return err
 	}
 	return s.leaveAtOnce(w, r, a, req, next)
 }
@@ -293,7 +306,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, a *asked, err er
 		return err
 	}
 	target := responseURL(a.redirectURI, errorParams(s.o.Issuer, oe, a.params.Get("state"), a.params.Has("state")))
-	known, kerr := s.knownTo(r.Context(), a)
+	known, kerr := s.knownTo(r.Context(), a.client, a.session, a.redirectURI)
 	if kerr != nil {
 		return kerr
 	}
@@ -311,11 +324,13 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, a *asked, err er
 		ReturnURL: target, ReturnHost: host.Before + host.Bold}}
 }
 
-func (s *Server) knownTo(ctx context.Context, a *asked) (bool, error) {
-	if a.client.Trusted() || !a.session.SignedIn() {
-		return a.client.Trusted(), nil
+// knownTo reports whether the operator vouches for the client, or this person
+// approved it before at this redirect URI (D14).
+func (s *Server) knownTo(ctx context.Context, c *registration.Client, sess *flow.Session, redirectURI string) (bool, error) {
+	if c.Trusted() || !sess.SignedIn() {
+		return c.Trusted(), nil
 	}
-	return s.o.Consents.HasConsent(ctx, a.session.Subject, a.client.ID, a.redirectURI)
+	return s.o.Consents.HasConsent(ctx, sess.Subject, c.ID, redirectURI)
 }
 
 func caseOf(e *oauth.Error) web.ErrorCase {

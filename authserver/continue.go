@@ -150,7 +150,8 @@ func (s *Server) alreadyAnswered(req *flow.AuthorizationRequest) error {
 	err := stopped(http.StatusBadRequest, web.CaseAnswered, req)
 	if s.o.Now().Sub(req.FinishedAt) < s.o.CodeLifetime {
 		_, host, _ := registration.DescribeRedirect(req.RedirectURI)
-		err.Page.ReturnURL, err.Page.ReturnHost = s.base+pathReturn+"/"+s.once(req.ID), host.Before+host.Bold
+		// absolute: the page takes no other link for a way out
+		err.Page.ReturnURL, err.Page.ReturnHost = s.o.Issuer+pathReturn+"/"+s.once(req.ID), host.Before+host.Bold
 	}
 	return err
 }

@@ -40,11 +40,15 @@ func (s *Server) handleReturn(w http.ResponseWriter, r *http.Request) error {
 		page.Spent = true
 		return s.o.Pages.Write(w, r, http.StatusOK, page)
 	}
+	known, err := s.knownTo(ctx, &client, sess, req.RedirectURI)
+	if err != nil {
+		return err
+	}
 	first, err := s.o.Requests.MarkReturned(ctx, req.ID, s.o.Now())
 	if err != nil {
 		return err
 	}
-	if delay, ok := automatic(req, &client, goes); ok && first {
+	if delay, ok := automatic(req, known, goes); ok && first {
 		page.Automatic = true
 		w.Header().Set("Refresh", fmt.Sprintf("%d; url=%s", delay, page.URL))
 	}
@@ -103,9 +107,9 @@ func (s *Server) returnURL(ctx context.Context, req *flow.AuthorizationRequest) 
 
 // automatic says whether the Refresh header may be sent, and its delay in
 // seconds. An app's own scheme gets a moment to be read and is never opened by
-// an error (D12); after "Don't allow" a client nobody vouches for gets a button
+// an error (D12); after "Don't allow" a client that is not known gets a button
 // unless a program on this computer waits for the answer (D14).
-func automatic(req *flow.AuthorizationRequest, c *registration.Client, goes web.Destination) (int, bool) {
+func automatic(req *flow.AuthorizationRequest, known bool, goes web.Destination) (int, bool) {
 	allowed := req.GrantID != ""
 	switch {
 	case goes == web.DestinationApp:
@@ -113,5 +117,5 @@ func automatic(req *flow.AuthorizationRequest, c *registration.Client, goes web.
 	case goes == web.DestinationLoopback:
 		return 0, true
 	}
-	return 0, allowed || c.Trusted()
+	return 0, allowed || known
 }
