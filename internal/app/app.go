@@ -16,10 +16,9 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/keys"
 	"github.com/ostiary-auth/ostiary/internal/login"
-	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/ratelimit"
 	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
-	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/metadata"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/web"
@@ -39,6 +38,11 @@ type App struct {
 	register *registration.Handler
 	public   http.Handler
 }
+
+// attemptsPerRegistration bounds the work of refused registrations, in this
+// process, at so many attempts for each client that may be registered; the
+// budget of clients itself is counted in rows.
+const attemptsPerRegistration = 10
 
 // router is what every handler package offers.
 type router interface {
@@ -90,8 +94,12 @@ func (a *App) routers() ([]router, error) {
 	var errs []error
 	add := func(r router, err error) { list, errs = append(list, r), append(errs, err) }
 
-	var err error
-	a.register, err = registration.New(registration.Options{Edge: a.edge, Clients: a.db, Resources: a.db, Audit: a.db,
+	attempts, err := ratelimit.New(ratelimit.Options{PerSource: attemptsPerRegistration * a.cfg.RegistrationPerHour,
+		Total: attemptsPerRegistration * a.cfg.RegistrationPerHourTotal, Now: a.o.Now})
+	if err != nil {
+		return nil, err
+	}
+	a.register, err = registration.New(registration.Options{Edge: a.edge, Limit: attempts.Wait, Clients: a.db, Resources: a.db, Audit: a.db,
 		Tx: a.db, Now: a.o.Now, Policy: registration.Policy{Mode: registration.Mode(a.cfg.Registration),
 			PerSource: a.cfg.RegistrationPerHour, Total: a.cfg.RegistrationPerHourTotal}})
 	if err == nil && a.register.Open() {
@@ -167,9 +175,6 @@ func (a *App) describe(ctx context.Context, req flow.AuthorizationRequest) (web.
 // addResource registers the first MCP server from the set-up page.
 func (a *App) addResource(ctx context.Context, url, name string) error {
 	_, err := a.Resources.Add(ctx, resource.Resource{Identifier: url, Name: name})
-	if errors.Is(err, store.ErrExists) {
-		return oauth.InvalidRequest("this MCP server is already registered")
-	}
 	return err
 }
 

@@ -124,8 +124,8 @@ func Default() *Config {
 		LoopbackRefreshAbsolute:  90 * 24 * time.Hour,
 		RefreshRetryWindow:       time.Minute,
 		Registration:             "open",
-		RegistrationPerHour:      60,
-		RegistrationPerHourTotal: 1000,
+		RegistrationPerHour:      300,
+		RegistrationPerHourTotal: 3000,
 		ResourceOriginMatch:      true,
 		PasswordHashingAtOnce:    4,
 	}
