@@ -104,15 +104,15 @@ func (h *Handler) request(ctx context.Context, sess *flow.Session, id string) (*
 	now := h.o.Now()
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, stop(http.StatusGone, web.CaseExpired, "no such authorization request")
+		return nil, stop(http.StatusBadRequest, web.CaseExpired, "no such authorization request")
 	case err != nil:
 		return nil, err
 	case req.SessionID != sess.ID:
 		return nil, stop(http.StatusForbidden, web.CaseForbidden, "the authorization request is another session's")
 	case !now.Before(req.ExpiresAt):
-		return nil, stop(http.StatusGone, web.CaseExpired, "the authorization request has expired")
+		return nil, stop(http.StatusBadRequest, web.CaseExpired, "the authorization request has expired")
 	case !req.FinishedAt.IsZero():
-		return nil, stop(http.StatusGone, web.CaseAnswered, "the authorization request is finished")
+		return nil, stop(http.StatusBadRequest, web.CaseAnswered, "the authorization request is finished")
 	}
 	if err := h.o.Requests.TouchRequest(ctx, id, now.Add(flow.RequestIdle)); err != nil {
 		return nil, err

@@ -79,10 +79,10 @@ func TestSignInRequestRefused(t *testing.T) {
 		}
 		wantPage(t, other.get("/sign-in?request=r1"), http.StatusForbidden)
 		wantPage(t, w.browser().get("/sign-in?request=r1"), http.StatusForbidden, "cookie")
-		wantPage(t, b.get("/sign-in?request=unknown"), http.StatusGone, "expired")
-		wantPage(t, b.get("/sign-in?request=r2"), http.StatusGone)
+		wantPage(t, b.get("/sign-in?request=unknown"), http.StatusBadRequest, "expired")
+		wantPage(t, b.get("/sign-in?request=r2"), http.StatusBadRequest)
 		w.clock.advance(a.ExpiresAt.Sub(w.clock.Now()))
-		wantPage(t, b.get("/sign-in?request=r1"), http.StatusGone, "expired")
+		wantPage(t, b.get("/sign-in?request=r1"), http.StatusBadRequest, "expired")
 	})
 }
 
