@@ -186,7 +186,7 @@ func (c *cli) withCore(ctx context.Context, fn func(cfg *config.Config, core *ap
 		if err := adoptIssuer(ctx, cfg, db); err != nil {
 			return err
 		}
-		core, err := app.NewCore(ctx, app.Options{Config: cfg, Log: c.log(), Now: c.now, Store: db})
+		core, err := app.NewCore(ctx, app.Options{Config: cfg, Log: c.log(), Store: db})
 		if err != nil {
 			return err
 		}

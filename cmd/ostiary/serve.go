@@ -72,7 +72,7 @@ func (c *cli) startStore(ctx context.Context, cfg *config.Config, log *slog.Logg
 }
 
 func (c *cli) serveStore(ctx context.Context, cfg *config.Config, log *slog.Logger, l *listeners, db *sqlstore.Store) error {
-	a, err := app.New(ctx, app.Options{Config: cfg, Log: log, Now: c.now, Store: db})
+	a, err := app.New(ctx, app.Options{Config: cfg, Log: log, Store: db})
 	if err != nil {
 		return err
 	}

@@ -51,11 +51,11 @@ type router interface {
 
 // New wires a server.
 func New(ctx context.Context, o Options) (*App, error) {
-	core, err := NewCore(ctx, o)
-	if err != nil {
+	if err := o.defaults(ctx); err != nil {
 		return nil, err
 	}
-	if err := o.defaults(); err != nil {
+	core, err := newCore(ctx, o)
+	if err != nil {
 		return nil, err
 	}
 	a := &App{Core: core, o: o, cfg: o.Config, db: o.Store}
@@ -195,14 +195,25 @@ func (a *App) SetupLink(ctx context.Context) (string, error) {
 }
 
 // Ready reports whether the server can do its work.
-func (a *App) Ready(ctx context.Context) error { return a.db.Ping(ctx) }
+func (a *App) Ready(ctx context.Context) error {
+	if a.o.clock != nil {
+		if err := a.o.clock.Check(); err != nil {
+			return err
+		}
+	}
+	return a.db.Ping(ctx)
+}
 
 // Loops returns the background work by name; each ends with its context.
 func (a *App) Loops() map[string]func(context.Context) error {
-	return map[string]func(context.Context) error{
+	loops := map[string]func(context.Context) error{
 		"keys": every(30*time.Second, a.o.Log, "signing keys were not read again", a.Keys.Reload),
 		"gc":   every(time.Minute, a.o.Log, "expired rows were not collected", a.collect),
 	}
+	if a.o.clock != nil {
+		loops["clock"] = every(time.Minute, a.o.Log, "the database's clock was not read", a.o.clock.Measure)
+	}
+	return loops
 }
 
 // collect deletes what has expired.

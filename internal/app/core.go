@@ -23,23 +23,34 @@ type Options struct {
 	Config *config.Config
 	// Log receives everything. Default: nothing.
 	Log *slog.Logger
-	// Now is the clock. Default time.Now.
+	// Now is the clock. Default: this machine's, and on PostgreSQL the database's (D27).
 	Now func() time.Time
 	// Store is open and migrated. Required.
 	Store *sqlstore.Store
+
+	clock *clock // nil where Now was given or the database has none
 }
 
-func (o *Options) defaults() error {
+func (o *Options) defaults(ctx context.Context) error {
 	if o.Config == nil || o.Store == nil {
 		return errors.New("app: Config and Store are required")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Now != nil {
+		return nil
 	}
-	return nil
+	o.Now = time.Now
+	if _, shared, err := o.Store.Now(ctx); err != nil || !shared {
+		return err
+	}
+	o.clock = &clock{local: time.Now, log: o.Log, remote: func(ctx context.Context) (time.Time, error) {
+		now, _, err := o.Store.Now(ctx)
+		return now, err
+	}}
+	o.Now = o.clock.Now
+	return o.clock.Measure(ctx)
 }
 
 // Core is what the commands and the server have in common: the functions that
@@ -59,9 +70,13 @@ type Core struct {
 // NewCore checks the secret against the database, makes the first signing key
 // where there is none, and returns the core.
 func NewCore(ctx context.Context, o Options) (*Core, error) {
-	if err := o.defaults(); err != nil {
+	if err := o.defaults(ctx); err != nil {
 		return nil, err
 	}
+	return newCore(ctx, o)
+}
+
+func newCore(ctx context.Context, o Options) (*Core, error) {
 	c, cfg := &Core{Store: o.Store}, o.Config
 	var err error
 	if c.Secrets, err = loadSecrets(ctx, cfg, o.Store); err != nil {

@@ -125,3 +125,17 @@ func sqliteDSN(o Options, txlock string) string {
 		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(" + o.Synchronous + ")"}}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
+
+// Now returns the database's clock on PostgreSQL, whose processes share it
+// (D27). SQLite has no clock of its own: ok is false.
+func (s *Store) Now(ctx context.Context) (now time.Time, ok bool, err error) {
+	if s.dialect != dialectPostgres {
+		return time.Time{}, false, nil
+	}
+	const q = `SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
+	var ms int64
+	if err := s.row(ctx, q, nil, &ms); err != nil {
+		return time.Time{}, true, fmt.Errorf("read database clock: %w", err)
+	}
+	return time.UnixMilli(ms).UTC(), true, nil
+}
