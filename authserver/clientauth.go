@@ -131,7 +131,7 @@ func bodyCredentials(id string, secret oauth.Secret) (credentials, error) {
 func basicCredentials(encoded string) (credentials, error) {
 	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") { // which Strict skips
-		return credentials{}, errors.New("Basic credentials are not base64")
+		return credentials{}, errors.New("not base64")
 	}
 	rawID, rawSecret, ok := strings.Cut(string(raw), ":")
 	if !ok || rawID == "" || strings.ContainsAny(string(raw), "\x00\r\n") {
