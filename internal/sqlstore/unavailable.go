@@ -38,5 +38,6 @@ func (s *Store) IsUnavailable(err error) bool {
 		sqlite3.SQLITE_READONLY:
 		return sqliteCode(err) >= 0
 	}
-	return err.Error() == "sql: database is closed"
+	// database/sql does not export it
+	return strings.HasSuffix(err.Error(), "sql: database is closed")
 }
