@@ -1,17 +1,23 @@
 package endpoint
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
 )
 
 // maxBody is the largest body of any request, in bytes.
 const maxBody = 64 << 10
+
+// maxTime is the longest that a request may take: whatever waits longer, for the
+// database or for a turn, is answered 503.
+const maxTime = 8 * time.Second
 
 // SiteOptions is everything the public listener serves. Pages and endpoints are
 // two muxes with their own rules; neither may have a bare "/", which would
@@ -76,7 +82,10 @@ func (e *Edge) Site(o SiteOptions) http.Handler {
 // serve surrounds the request with what every request gets.
 func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	start := s.now()
-	r = r.WithContext(audit.WithSource(r.Context(), audit.Source{
+	// a database that hangs is an outage, and clients wait 10 s at most (A21, A36)
+	ctx, cancel := context.WithTimeout(r.Context(), maxTime)
+	defer cancel()
+	r = r.WithContext(audit.WithSource(ctx, audit.Source{
 		IP: ClientIP(r, s.TrustedProxies), RequestID: NewReference()}))
 	rec, r := record(w, r)
 	defer func() {
@@ -87,6 +96,11 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	}()
 	if s.Issuer.Scheme == "https" {
 		rec.Header().Set("Strict-Transport-Security", "max-age=31536000")
+	}
+	if len(r.TransferEncoding) > 0 {
+		// RFC 9112 §6.1: a message with Content-Length beside Transfer-Encoding ends
+		// its connection; net/http hides which one had both, so each of them does (TK-12)
+		rec.Header().Set("Connection", "close")
 	}
 	r.Body = http.MaxBytesReader(rec, r.Body, maxBody)
 	handler := s.recovering(http.HandlerFunc(s.route))
