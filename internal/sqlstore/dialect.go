@@ -46,14 +46,16 @@ func (d dialect) isUnique(err error) bool {
 	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
-// isRetryable reports a serialization failure, a deadlock or a busy database:
-// the transaction did nothing and may run again.
+// isRetryable reports a serialization failure, a deadlock or a stale snapshot:
+// the transaction did nothing and may run again at once.
 func (d dialect) isRetryable(err error) bool {
 	if d == dialectPostgres {
 		code := pgCode(err)
 		return code == "40001" || code == "40P01"
 	}
-	return sqliteCode(err)&0xff == sqlite3.SQLITE_BUSY
+	// busy_timeout has already waited for a database that another process holds;
+	// only a snapshot that went stale is worth another try
+	return sqliteCode(err) == sqlite3.SQLITE_BUSY_SNAPSHOT
 }
 
 func pgCode(err error) string {
