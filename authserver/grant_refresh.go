@@ -4,8 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
@@ -37,7 +39,8 @@ func (s *Server) checkRefresh(ctx context.Context, u *unit) error {
 	if _, err := narrowed(u, g); err != nil {
 		return err
 	}
-	if !g.OfflineAccess || !u.now.Before(g.RefreshExpiresAt) {
+	// at generation 0 the commit that set the limit was lost (D30)
+	if !g.OfflineAccess || g.Generation > 0 && !u.now.Before(g.RefreshExpiresAt) {
 		return oauth.InvalidGrant("the refresh token has expired")
 	}
 	return nil
@@ -125,8 +128,9 @@ func (s *Server) tryRefresh(ctx context.Context, u *unit) (done bool, err error)
 		}
 		return true, oauth.InvalidGrant("the refresh token was used before; the grant has ended")
 	case stepForged:
-		s.o.Log.ErrorContext(ctx, "refresh token from the future", slog.String("event", "grant.generation_ahead"),
-			slog.String("grant_id", g.ID), slog.Int("generation", g.Generation), slog.Int("presented", u.ref.generation))
+		if err := s.recordForged(ctx, u); err != nil {
+			return true, err
+		}
 		return true, oauth.InvalidGrant("the refresh token is not valid")
 	case stepHeal:
 		s.o.Log.WarnContext(ctx, "a lost commit was healed", slog.String("event", "grant.healed"),
@@ -137,11 +141,24 @@ func (s *Server) tryRefresh(ctx context.Context, u *unit) (done bool, err error)
 		return true, err
 	}
 	ok, err := s.o.Grants.AdvanceGrant(ctx, grant.Advance{ID: g.ID, From: g.Generation, To: next, Now: u.now,
-		RefreshExpiresAt: earlier(u.now.Add(s.o.RefreshIdle), g.ExpiresAt), Unregistered: !u.loaded.ResourceRegistered})
+		AuthMethod: u.method, RefreshExpiresAt: earlier(u.now.Add(s.o.RefreshIdle), g.ExpiresAt), Unregistered: !u.loaded.ResourceRegistered})
 	if err != nil || !ok {
 		u.result = nil
 	}
 	return ok, err
+}
+
+// recordForged tells the operator of a genuine token that this database cannot
+// have led to: it was restored from a backup, or the secret is in other hands
+// (D30). The grant stays.
+func (s *Server) recordForged(ctx context.Context, u *unit) error {
+	g := &u.loaded.Grant
+	s.o.Log.ErrorContext(ctx, "refresh token from the future", slog.String("event", "grant.generation_ahead"),
+		slog.String("grant_id", g.ID), slog.Int("generation", g.Generation), slog.Int("presented", u.ref.generation))
+	return s.o.Audit.Append(ctx, audit.New(ctx, u.now, audit.Event{Name: "grant.generation_ahead", Actor: g.ClientID,
+		Subject: g.Subject, ClientID: g.ClientID, Resource: g.Resource, GrantID: g.ID, Outcome: "failure",
+		Detail: map[string]string{"severity": "critical", "generation": strconv.Itoa(g.Generation),
+			"presented": strconv.Itoa(u.ref.generation)}}))
 }
 
 func (s *Server) issueRefresh(u *unit, g *grant.Grant, generation int) error {

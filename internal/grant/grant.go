@@ -94,7 +94,7 @@ type Advance struct {
 	From int
 	// To is the generation it gets, From+1 but for a healed lost commit (D30).
 	To int
-	// AuthMethod is written when the code is redeemed (From 0).
+	// AuthMethod is written when the grant leaves generation 0.
 	AuthMethod string
 	// RefreshExpiresAt is the new idle limit; zero when no refresh token is issued.
 	RefreshExpiresAt time.Time

@@ -62,13 +62,15 @@ func (s *Store) GetGrant(ctx context.Context, id string) (grant.Grant, error) {
 }
 
 // AdvanceGrant implements grant.Store. One statement decides, so of two
-// concurrent redemptions exactly one advances the grant (CO-02, RT-04).
+// concurrent redemptions exactly one advances the grant (CO-02, RT-04). From
+// generation 0 to more than 1 is a refresh token whose commit was lost: it
+// outlives the code (D30).
 func (s *Store) AdvanceGrant(ctx context.Context, a grant.Advance) (bool, error) {
 	const q = `UPDATE grants SET generation = $3, advanced_at = $4, refresh_expires_at = $5,
 			expires_at = COALESCE($6, expires_at),
 			auth_method = CASE WHEN generation = 0 THEN $7 ELSE auth_method END
 		WHERE id = $1 AND generation = $2 AND ended_at IS NULL AND expires_at > $4
-			AND (generation > 0 OR code_expires_at > $4)
+			AND (generation > 0 OR code_expires_at > $4 OR CAST($3 AS BIGINT) > 1)
 			AND (generation = 0 OR refresh_expires_at > $4)
 			AND EXISTS (SELECT 1 FROM users u WHERE u.id = grants.subject AND u.disabled_at IS NULL)
 			AND EXISTS (SELECT 1 FROM clients c WHERE c.id = grants.client_id AND c.disabled_at IS NULL)
