@@ -224,16 +224,17 @@ func checkParams(p oauth.Params) error {
 		// AR-08; the name is the sender's text and not repeated (LG-03)
 		return oauth.InvalidRequest("a parameter is sent more than once")
 	}
+	// OAuth 2.1 §3.1: a parameter without a value counts as omitted
 	switch {
-	case p.Has("request"):
+	case p.Get("request") != "":
 		return &oauth.Error{Code: "request_not_supported", Description: "request objects are not supported"}
-	case p.Has("request_uri"):
+	case p.Get("request_uri") != "":
 		return &oauth.Error{Code: "request_uri_not_supported", Description: "request_uri is not supported"}
 	case p.Get("response_type") == "":
 		return oauth.InvalidRequest("response_type is missing")
 	case p.Get("response_type") != "code":
 		return oauth.UnsupportedResponseType("response_type must be code")
-	case p.Has("response_mode") && p.Get("response_mode") != "query":
+	case p.Get("response_mode") != "" && p.Get("response_mode") != "query":
 		return oauth.InvalidRequest("response_mode must be query")
 	case len(p.Get("state")) > maxState:
 		return oauth.InvalidRequest("state is longer than %d bytes", maxState)

@@ -94,7 +94,7 @@ func checkCredential(c *registration.Client, creds credentials, secret oauth.Sec
 // readCredentials reads the one credential of a request.
 func readCredentials(u *unit) (credentials, error) {
 	id, secret := u.params.Get("client_id"), oauth.Secret(u.params.Get("client_secret"))
-	if u.params.Has("client_assertion") || u.params.Has("client_assertion_type") {
+	if u.params.Get("client_assertion") != "" || u.params.Get("client_assertion_type") != "" {
 		return credentials{}, oauth.InvalidClient("private_key_jwt is not supported by this server yet")
 	}
 	scheme, encoded, _ := strings.Cut(u.header, " ")
@@ -105,11 +105,11 @@ func readCredentials(u *unit) (credentials, error) {
 	if err != nil {
 		return credentials{}, errClient(true).With(err)
 	}
-	if u.params.Has("client_secret") {
+	if secret != "" {
 		// RFC 6749 §2.3: not more than one method in a request
 		return credentials{}, oauth.InvalidRequest("client credentials are both in the Authorization header and in the body")
 	}
-	if u.params.Has("client_id") && id != creds.ids[0] && id != creds.ids[len(creds.ids)-1] {
+	if id != "" && id != creds.ids[0] && id != creds.ids[len(creds.ids)-1] {
 		return credentials{}, oauth.InvalidRequest("client_id differs from the Authorization header")
 	}
 	return creds, nil

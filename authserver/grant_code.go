@@ -24,7 +24,7 @@ func (s *Server) checkCode(ctx context.Context, u *unit) error {
 	}
 	g := &u.loaded.Grant
 	// OAuth 2.1 §4.1.3 dropped redirect_uri here: absent is fine, different is not (D17)
-	if u.params.Has("redirect_uri") && u.params.Get("redirect_uri") != g.RedirectURI {
+	if sent := u.params.Get("redirect_uri"); sent != "" && sent != g.RedirectURI {
 		return oauth.InvalidGrant("redirect_uri differs from the authorization request")
 	}
 	if err := oauth.CheckCodeVerifier(verifier); err != nil {
