@@ -110,6 +110,25 @@ func TestOAuth21_RedirectsAfterForms(t *testing.T) {
 	})
 }
 
+// TestOAuth21_ChallengeStaysHere: the challenge cannot be read from what leaves of
+// the server (OAuth 2.1 §4.1.2).
+func TestOAuth21_ChallengeStaysHere(t *testing.T) {
+	each(t, func(t *testing.T, k *kit) {
+		left, err := k.person.Authorize(k.ctx, k.authorizeURL(k.register(appRedirect), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(left.Query().Get("code"), "ost_ac_"))
+		if err != nil || len(raw) == 0 {
+			t.Fatalf("code %q: %v", left.Query().Get("code"), err)
+		}
+		sum, _ := base64.RawURLEncoding.DecodeString(challenge(verifier))
+		if strings.Contains(left.String(), challenge(verifier)) || strings.Contains(string(raw), string(sum)) {
+			t.Error("the response contains the code_challenge")
+		}
+	})
+}
+
 // TestRFC8414_AdvertisedIsMounted: every endpoint that the metadata names is
 // there, below the issuer, without fragment, and every grant type is known.
 func TestRFC8414_AdvertisedIsMounted(t *testing.T) {
