@@ -75,8 +75,8 @@ bench: ## Go benchmarks with allocations
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: docs
-docs: ## Write docs/configuration.md again from internal/config/config.go
-	$(GO) test ./internal/config -run TestReferenceIsCurrent -update
+docs: ## Write docs/configuration.md and docs/cli.md again from the code
+	$(GO) test ./internal/config ./cmd/ostiary -run TestReferenceIsCurrent -update
 
 .PHONY: clean
 clean: ## Remove what the targets made

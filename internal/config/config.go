@@ -95,7 +95,7 @@ type Config struct {
 	// ResourceOriginMatch lets a client name an MCP server by its origin alone
 	// when exactly one registered resource is there, as some clients do.
 	ResourceOriginMatch bool `yaml:"resource_origin_match" env:"RESOURCE_ORIGIN_MATCH"`
-	// PasswordHashingAtOnce bounds concurrent password checks (64 MiB each);
+	// PasswordHashingAtOnce bounds concurrent password checks (19 MiB each);
 	// beyond it people are asked to retry.
 	PasswordHashingAtOnce int `yaml:"password_hashing_at_once" env:"PASSWORD_HASHING_AT_ONCE"`
 	// DebugPprof serves /debug/pprof on the admin listener: for a short search,
