@@ -43,7 +43,7 @@ func NewPerson(email, password string, transport http.RoundTripper) *Person {
 // Person returns the person that every Server knows, at a browser of their own
 // whose pauses move the server's clock.
 func (s *Server) Person() *Person {
-	p := NewPerson(Email, Password, transport{s.App.Public()})
+	p := NewPerson(Email, Password, s.transport())
 	p.Pause = func() { s.Clock.Advance(time.Second) }
 	return p
 }

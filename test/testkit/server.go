@@ -53,6 +53,8 @@ type Server struct {
 	Clock  *Clock
 	// Logs is everything logged, at debug level.
 	Logs *Buffer
+	// Recorder, when set, hears everything that clients and people send and get.
+	Recorder *Recorder
 }
 
 // Clock is a clock that only tests move. It is safe for concurrent use.
@@ -160,7 +162,7 @@ func (s *Server) URL(path string) string { return s.Config.Issuer + path }
 
 // Client returns an HTTP client for OAuth endpoints: no cookies, no redirects.
 func (s *Server) Client() *http.Client {
-	return &http.Client{Transport: transport{s.App.Public()}, CheckRedirect: noRedirect}
+	return &http.Client{Transport: s.transport(), CheckRedirect: noRedirect}
 }
 
 // Browser returns an HTTP client with cookies of its own that follows no redirect.
@@ -169,7 +171,15 @@ func (s *Server) Browser() *http.Client {
 	if err != nil {
 		panic(err) // cookiejar.New fails never
 	}
-	return &http.Client{Transport: transport{s.App.Public()}, Jar: jar, CheckRedirect: noRedirect}
+	return &http.Client{Transport: s.transport(), Jar: jar, CheckRedirect: noRedirect}
+}
+
+func (s *Server) transport() http.RoundTripper {
+	t := transport{s.App.Public()}
+	if s.Recorder != nil {
+		return s.Recorder.Over(t)
+	}
+	return t
 }
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
