@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/store"
@@ -134,13 +135,13 @@ func basicCredentials(encoded string) (credentials, error) {
 		return credentials{}, errors.New("not base64")
 	}
 	rawID, rawSecret, ok := strings.Cut(string(raw), ":")
-	if !ok || rawID == "" || strings.ContainsAny(string(raw), "\x00\r\n") {
+	if !ok || rawID == "" || !isText(string(raw)) {
 		return credentials{}, errors.New("malformed Basic credentials")
 	}
 	creds := credentials{method: registration.AuthClientSecretBasic}
 	id, errID := url.QueryUnescape(rawID)
 	secret, errSecret := url.QueryUnescape(rawSecret)
-	if errID == nil && errSecret == nil {
+	if errID == nil && errSecret == nil && isText(id) && isText(secret) {
 		creds.ids, creds.secrets = []string{id}, []oauth.Secret{oauth.Secret(secret)}
 	}
 	if (errID != nil || errSecret != nil || rawSecret != secret) && !strings.ContainsAny(rawID, "%+") {
@@ -151,6 +152,10 @@ func basicCredentials(encoded string) (credentials, error) {
 	}
 	return creds, nil
 }
+
+// isText reports whether s may be part of a credential: UTF-8 (RFC 7617 §2.1)
+// on one line, which a database can compare (ST-07).
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsAny(s, "\x00\r\n") }
 
 // strength orders authentication methods: refresh may not be weaker than the
 // redemption of the code was (D8).

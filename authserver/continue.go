@@ -88,11 +88,15 @@ func (s *Server) pageURL(path, requestID string) string {
 // It ends in a redirect to one of our own pages, never to a foreign origin (D15).
 func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
+	params, err := oauth.QueryParams(r)
+	if err != nil {
+		return err
+	}
 	sess, err := s.o.Sessions.Current(r)
 	if err != nil {
 		return err
 	}
-	req, err := s.openRequest(ctx, r.URL.Query().Get("request"), sess)
+	req, err := s.openRequest(ctx, params.Get("request"), sess)
 	if err != nil {
 		return err
 	}
