@@ -37,8 +37,9 @@ func newKeyRotateCmd(c *cli) *cobra.Command {
 	var now bool
 	cmd := &cobra.Command{Use: "rotate", Short: "Make a new signing key and let it take over", Args: cobra.NoArgs,
 		Long: `Make a new signing key. It is published at once and signs in six minutes, when
-every cached copy of the key set has expired; the old key stays published until
-its last token has expired. A running server notices within 30 seconds.
+every cached copy of the key set has expired; the old key stays published for
+an hour and a minute more, until its last token has expired whatever
+access_token_lifetime is. A running server notices within 30 seconds.
 
 With --now the new key signs at once. Servers that have cached the key set then
 refuse new tokens until they fetch it again, for five minutes at most. Use it

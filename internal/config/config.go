@@ -106,6 +106,11 @@ type Config struct {
 	origins map[string]Origin
 }
 
+// MaxAccessTokenLifetime is the longest access_token_lifetime. A signing key that
+// was replaced stays published for so long, because whoever rotates it does not
+// know what each server was told (D28).
+const MaxAccessTokenLifetime = time.Hour
+
 // Default returns the configuration of a first start on a developer's machine.
 // Its StateDir is empty: Load fills it in from the environment.
 func Default() *Config {

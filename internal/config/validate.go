@@ -196,7 +196,7 @@ func (k *checker) choices() {
 
 func (k *checker) lifetimes() {
 	const century = 100 * 365 * 24 * time.Hour
-	k.lasting("access_token_lifetime", k.AccessTokenLifetime, time.Minute, time.Hour)
+	k.lasting("access_token_lifetime", k.AccessTokenLifetime, time.Minute, MaxAccessTokenLifetime)
 	k.lasting("code_lifetime", k.CodeLifetime, time.Second, time.Minute)
 	k.lasting("refresh_idle", k.RefreshIdle, time.Hour, century)
 	k.lasting("refresh_absolute", k.RefreshAbsolute, time.Hour, century)

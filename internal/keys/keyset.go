@@ -37,7 +37,8 @@ type SetOptions struct {
 	Secrets *Secrets
 	// Issuer is part of what a sealed key is bound to. Required.
 	Issuer string
-	// Tokens is the longest lifetime of a token that is signed. Default 10 minutes (D7).
+	// Tokens is the longest lifetime of a token that any process signs, not only
+	// this one: a key stays published for so long after another took over. Required.
 	Tokens time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -77,8 +78,8 @@ func NewSet(o SetOptions) (*Set, error) {
 	if o.Issuer == "" {
 		errs = append(errs, errors.New("issuer is required"))
 	}
-	if o.Tokens == 0 {
-		o.Tokens = 10 * time.Minute
+	if o.Tokens <= 0 {
+		errs = append(errs, errors.New("the longest lifetime of a token is required"))
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -19,9 +19,10 @@ type Rotation struct {
 
 // Rotate publishes a next key at once; it signs when every cached copy of the
 // key set has expired (JWKSMaxAge and a minute), and the key it replaces stays
-// published until its last token has expired and a minute more (D28). With
-// immediate the next key, be it waiting or new, signs from now on. While a next
-// key waits Rotate without immediate changes nothing and returns ErrRotating.
+// published until the longest-lived token that it can have signed has expired,
+// and a minute more (D28). With immediate the next key, be it waiting or new,
+// signs from now on. While a next key waits Rotate without immediate changes
+// nothing and returns ErrRotating.
 func (s *Set) Rotate(ctx context.Context, immediate bool) (Rotation, error) {
 	var done Rotation
 	err := s.o.Store.InTx(ctx, func(ctx context.Context) error {
