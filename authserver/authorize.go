@@ -252,7 +252,7 @@ var storedParams = []string{"response_type", "code_challenge", "code_challenge_m
 func (s *Server) newRequest(ctx context.Context, a *asked, res resource.Resource, scopes []string, offline bool) *flow.AuthorizationRequest {
 	now := s.o.Now()
 	req := &flow.AuthorizationRequest{
-		ID: randomID(), Reference: reference(), Source: audit.SourceFrom(ctx).IP,
+		ID: randomID(), Reference: reference(), Source: audit.SourceFrom(ctx).Class(),
 		ClientID: a.client.ID, RedirectURI: a.redirectURI, Resource: res.Identifier,
 		Scopes: scopes, OfflineNamed: offline, State: a.params.Get("state"), HasState: a.params.Has("state"),
 		Prompt: strings.Fields(a.params.Get("prompt")), CodeChallenge: a.params.Get("code_challenge"),

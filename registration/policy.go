@@ -1,9 +1,6 @@
 package registration
 
-import (
-	"net/netip"
-	"time"
-)
+import "time"
 
 // Mode says who may register a client at POST /register.
 type Mode string
@@ -49,22 +46,4 @@ func (p Policy) withDefaults() Policy {
 		p.Total = DefaultTotal
 	}
 	return p
-}
-
-// sourceOf is the network source that budgets count: the address, or the /64 of
-// an IPv6 address, of which one machine holds all (DO-04).
-func sourceOf(ip string) string {
-	addr, err := netip.ParseAddr(ip)
-	if err != nil {
-		return "unknown"
-	}
-	addr = addr.Unmap().WithZone("")
-	if addr.Is4() {
-		return addr.String()
-	}
-	prefix, err := addr.Prefix(64)
-	if err != nil {
-		return addr.String()
-	}
-	return prefix.String()
 }

@@ -96,7 +96,7 @@ func (h *Handler) register(w http.ResponseWriter, r *http.Request) error {
 		return &oauth.Error{Code: "access_denied", Status: http.StatusForbidden,
 			Description: "registration is closed here; ask the operator to add the client"}
 	}
-	source := sourceOf(audit.SourceFrom(r.Context()).IP)
+	source := audit.SourceFrom(r.Context()).Class()
 	if err := h.limit(r.Context(), source); err != nil {
 		return err
 	}

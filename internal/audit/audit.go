@@ -5,6 +5,7 @@ package audit
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
@@ -51,6 +52,29 @@ type sourceKey struct{}
 type Source struct {
 	IP        string
 	RequestID string
+}
+
+// unknownSource is the class of a source without an address.
+const unknownSource = "unknown"
+
+// Class is what one customer of a network usually has, and what every limit
+// counts under: an IPv4 address, or the /64 of an IPv6 address, of which one
+// machine holds all (DO-04). An IPv4 address written as IPv6 is the IPv4 one,
+// and what is no address at all is one class, "unknown".
+func (s Source) Class() string {
+	addr, err := netip.ParseAddr(s.IP)
+	if err != nil {
+		return unknownSource
+	}
+	addr = addr.Unmap().WithZone("")
+	if addr.Is4() {
+		return addr.String()
+	}
+	prefix, err := addr.Prefix(64)
+	if err != nil { // cannot happen: every IPv6 address has a /64
+		return unknownSource
+	}
+	return prefix.String()
 }
 
 // WithSource returns a context that carries src for later events.

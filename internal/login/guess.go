@@ -3,7 +3,6 @@ package login
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
@@ -49,22 +48,8 @@ func countersFor(ctx context.Context, emailKey, deviceID string, known bool) []c
 	}
 	return []counter{
 		{name: hashOf("guess account", emailKey), free: freeTries},
-		{name: hashOf("guess source", sourceClass(audit.SourceFrom(ctx).IP)), free: freeSourceTries},
+		{name: hashOf("guess source", audit.SourceFrom(ctx).Class()), free: freeSourceTries},
 	}
-}
-
-// sourceClass is what one customer of a network usually has: an IPv4 address,
-// or a /64 of IPv6.
-func sourceClass(ip string) string {
-	addr, err := netip.ParseAddr(ip)
-	if err != nil || addr.Is4() {
-		return ip
-	}
-	prefix, err := addr.Prefix(64)
-	if err != nil {
-		return ip
-	}
-	return prefix.String()
 }
 
 // guard keeps the guess counters.

@@ -142,21 +142,6 @@ func TestWaitAfter(t *testing.T) {
 	}
 }
 
-func TestSourceClass(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ ip, want string }{
-		{"192.0.2.7", "192.0.2.7"},
-		{"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
-		{"2001:db8:1:2::1", "2001:db8:1:2::/64"},
-		{"", ""},
-		{"not an address", "not an address"},
-	} {
-		if got := sourceClass(tt.ip); got != tt.want {
-			t.Errorf("sourceClass(%q) = %q, want %q", tt.ip, got, tt.want)
-		}
-	}
-}
-
 func TestCheckEmail(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

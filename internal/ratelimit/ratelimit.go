@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -21,9 +20,6 @@ import (
 
 // maxSources bounds the table of sources: some 10 MiB, whoever comes (DO-04).
 const maxSources = 1 << 16
-
-// maxKey bounds a source that is not an address.
-const maxKey = 64
 
 // Options configures New.
 type Options struct {
@@ -86,12 +82,12 @@ func newCounter(n, keys int, o Options) (*throttled.GCRARateLimiterCtx, error) {
 	return c, nil
 }
 
-// Wait counts one attempt of source, an IP address, and returns 0, or how long
-// it must wait; a refused attempt is not counted.
+// Wait counts one attempt of source, an audit.Source's class, and returns 0, or
+// how long it must wait; a refused attempt is not counted.
 func (l *Limiter) Wait(ctx context.Context, source string) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if wait, err := take(ctx, l.source, Key(source)); wait > 0 || err != nil {
+	if wait, err := take(ctx, l.source, source); wait > 0 || err != nil {
 		return wait, err
 	}
 	if l.total == nil {
@@ -103,7 +99,7 @@ func (l *Limiter) Wait(ctx context.Context, source string) (time.Duration, error
 // Allow is Wait for the source in ctx (audit.SourceFrom), with the refusal as
 // the error that a handler returns: 429 with Retry-After (rule A15).
 func (l *Limiter) Allow(ctx context.Context) error {
-	wait, err := l.Wait(ctx, audit.SourceFrom(ctx).IP)
+	wait, err := l.Wait(ctx, audit.SourceFrom(ctx).Class())
 	if err != nil {
 		return err
 	}
@@ -122,23 +118,4 @@ func take(ctx context.Context, c *throttled.GCRARateLimiterCtx, key string) (tim
 		return 0, nil
 	}
 	return max(result.RetryAfter, time.Second), nil
-}
-
-// Key returns what a source is counted under: an IPv4 address, or the /64 of an
-// IPv6 address, since one host owns all of it (DO-04). Anything else counts as
-// it is, cut to a bounded length.
-func Key(source string) string {
-	addr, err := netip.ParseAddr(source)
-	if err != nil {
-		return source[:min(len(source), maxKey)]
-	}
-	addr = addr.Unmap().WithZone("")
-	if addr.Is4() {
-		return addr.String()
-	}
-	prefix, err := addr.Prefix(64)
-	if err != nil {
-		return addr.String() // cannot happen: every IPv6 address has a /64
-	}
-	return prefix.String()
 }

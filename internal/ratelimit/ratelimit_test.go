@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -88,23 +87,22 @@ func TestA15_AllowIs429(t *testing.T) {
 	}
 }
 
-func TestDO04_Key(t *testing.T) {
+func TestDO04_AllowCountsTheClass(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ name, source, want string }{
-		{"IPv4", "192.0.2.1", "192.0.2.1"},
-		{"DO-04 IPv6 by /64", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"},
-		{"DO-04 another address of the /64", "2001:db8:1:2::1", "2001:db8:1:2::/64"},
-		{"IPv4 in IPv6", "::ffff:192.0.2.1", "192.0.2.1"},
-		{"zone", "fe80::1%eth0", "fe80::/64"},
-		{"a /64 already", "2001:db8:1:2::/64", "2001:db8:1:2::/64"},
-		{"DO-04 no address is bounded", strings.Repeat("x", 1000), strings.Repeat("x", 64)},
-		{"nothing", "", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := ratelimit.Key(tt.source); got != tt.want {
-				t.Errorf("Key(%q) = %q, want %q", tt.source, got, tt.want)
-			}
-		})
+	l, _ := newLimiter(t, ratelimit.Options{PerSource: 2})
+	allow := func(ip string) error {
+		return l.Allow(audit.WithSource(context.Background(), audit.Source{IP: ip}))
+	}
+	for _, ip := range []string{"2001:db8:1:2::1", "2001:db8:1:2::2"} {
+		if err := allow(ip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := allow("2001:db8:1:2::3"); oauth.Code(err) == "" {
+		t.Errorf("third address of one /64: %v, want a refusal", err)
+	}
+	if err := allow("2001:db8:1:3::1"); err != nil {
+		t.Errorf("another /64: %v", err)
 	}
 }
 

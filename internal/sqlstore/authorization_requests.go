@@ -14,8 +14,11 @@ const requestColumns = `id, reference, session_id, source, client_id, redirect_u
 	state, has_state, prompt, code_challenge, params, created_at, expires_at, decision, approved_scopes,
 	stay_connected, decided_at, decided_by, finished_at, grant_id, error_code, error_description, once_hash, returned_at`
 
-// CreateRequest implements flow.Store. The cap is part of the statement, so a
-// flood from one source cannot race past it (DO-02).
+// CreateRequest implements flow.Store. The cap is part of the statement: a flood
+// from one source stops at it on SQLite, which has one writer. On PostgreSQL a
+// statement does not see what others have not committed, so as many more as run
+// at the same moment, at most the pool's connections of each process, may pass
+// it (DO-02).
 func (s *Store) CreateRequest(ctx context.Context, a flow.AuthorizationRequest, limit int) (bool, error) {
 	const q = `INSERT INTO authorization_requests (` + requestColumns + `)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, CAST($15 AS BIGINT), CAST($16 AS BIGINT),
