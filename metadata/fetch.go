@@ -21,16 +21,17 @@ const (
 var ErrNotServed = errors.New("no metadata document is served")
 
 // FetchAuthorizationServer gets an issuer's metadata from the first of its
-// well-known places that has it, within 5 seconds and 1 MiB each, without
-// leaving the origin. A place that answers 4xx is passed over; any other failure
-// is final, so that nobody can steer a client to a weaker document. client may
-// be nil; its redirect policy and time limit are not used.
+// well-known places that has it, within 5 seconds and 1 MiB each. No redirect is
+// followed: it could lead to a file that somebody uploaded to the issuer's host,
+// and choose the keys (JW-22). A place that answers 4xx is passed over; any other
+// failure is final, so that nobody can steer a client to a weaker document.
+// client may be nil; its redirect policy and time limit are not used.
 func FetchAuthorizationServer(ctx context.Context, client *http.Client, issuer string) (AuthorizationServer, error) {
 	urls, err := authorizationServerURLs(issuer)
 	if err != nil {
 		return AuthorizationServer{}, err
 	}
-	body, err := fetchFirst(ctx, client, urls)
+	body, err := fetchFirst(ctx, withRedirects(client, followNone), urls)
 	if err != nil {
 		return AuthorizationServer{}, err
 	}
@@ -39,7 +40,8 @@ func FetchAuthorizationServer(ctx context.Context, client *http.Client, issuer s
 
 // FetchProtectedResource gets a resource's metadata from its well-known place,
 // or else from its origin's, under the same limits, and checks that it is of
-// this resource.
+// this resource. A few redirects within the origin are followed: what the
+// document says is shown as a claim and decides nothing (D5).
 func FetchProtectedResource(ctx context.Context, client *http.Client, resource string) (ProtectedResource, error) {
 	first, err := ProtectedResourceURL(resource)
 	if err != nil {
@@ -53,7 +55,7 @@ func FetchProtectedResource(ctx context.Context, client *http.Client, resource s
 	if root := u.Scheme + "://" + u.Host + pathProtectedResource; root != first {
 		urls = append(urls, root)
 	}
-	body, err := fetchFirst(ctx, client, urls)
+	body, err := fetchFirst(ctx, withRedirects(client, followOnOrigin), urls)
 	if err != nil {
 		return ProtectedResource{}, err
 	}
@@ -79,7 +81,7 @@ func fetch(ctx context.Context, client *http.Client, rawURL string) ([]byte, err
 		return nil, fmt.Errorf("fetch metadata: %w", err)
 	}
 	req.Header.Set("Accept", "application/json")
-	resp, err := onOrigin(client).Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("fetch metadata: %w", err)
 	}
@@ -100,21 +102,28 @@ func fetch(ctx context.Context, client *http.Client, rawURL string) ([]byte, err
 	return body, nil
 }
 
-// onOrigin returns a copy of client that follows a few redirects within the
-// origin and no others, and keeps no cookies.
-func onOrigin(client *http.Client) *http.Client {
-	var transport http.RoundTripper
+// redirectPolicy decides about a redirect, as http.Client.CheckRedirect does.
+type redirectPolicy func(req *http.Request, via []*http.Request) error
+
+// withRedirects returns a client of the same transport under policy that keeps
+// no cookies.
+func withRedirects(client *http.Client, policy redirectPolicy) *http.Client {
+	c := &http.Client{CheckRedirect: policy}
 	if client != nil {
-		transport = client.Transport
+		c.Transport = client.Transport
 	}
-	return &http.Client{Transport: transport, CheckRedirect: func(req *http.Request, via []*http.Request) error {
-		from := via[0].URL
-		if req.URL.Scheme != from.Scheme || req.URL.Host != from.Host {
-			return fmt.Errorf("redirect to another origin (%s://%s) is not followed", req.URL.Scheme, req.URL.Host)
-		}
-		if len(via) > fetchRedirects {
-			return fmt.Errorf("more than %d redirects", fetchRedirects)
-		}
-		return nil
-	}}
+	return c
+}
+
+func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func followOnOrigin(req *http.Request, via []*http.Request) error {
+	from := via[0].URL
+	if req.URL.Scheme != from.Scheme || req.URL.Host != from.Host {
+		return fmt.Errorf("redirect to another origin (%s://%s) is not followed", req.URL.Scheme, req.URL.Host)
+	}
+	if len(via) > fetchRedirects {
+		return fmt.Errorf("more than %d redirects", fetchRedirects)
+	}
+	return nil
 }

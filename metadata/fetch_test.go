@@ -91,6 +91,8 @@ func TestFetchAuthorizationServer(t *testing.T) {
 		{name: "RFC 8414", answers: map[string]string{"/.well-known/oauth-authorization-server/t": good}},
 		{name: "OpenID inserted", answers: map[string]string{"/.well-known/openid-configuration/t": good}},
 		{name: "OpenID appended", answers: map[string]string{"/t/.well-known/openid-configuration": good}},
+		{name: "JW-22 redirect on the origin", wantErr: "302", answers: map[string]string{
+			"/.well-known/oauth-authorization-server/t": "302 -> /upload", "/upload": good, "/t/.well-known/openid-configuration": good}},
 		{name: "5xx is final", wantErr: "500", answers: map[string]string{
 			"/.well-known/oauth-authorization-server/t": "500", "/t/.well-known/openid-configuration": good}},
 		{name: "MM-07 other path", wantErr: "is of issuer", answers: map[string]string{

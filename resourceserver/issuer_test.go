@@ -32,6 +32,7 @@ type issuer struct {
 	body     string // of the JWK set, instead of keys
 	redirect string // of the JWK set
 	claimed  string // issuer in the metadata; "" means the true one
+	uploaded bool   // the well-known place redirects to a file on the issuer's host
 	hold     chan struct{}
 }
 
@@ -40,6 +41,7 @@ func newIssuer(t testing.TB) *issuer {
 	i := &issuer{signers: map[string]crypto.Signer{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", i.serveMetadata)
+	mux.HandleFunc("GET /upload", i.writeMetadata)
 	mux.HandleFunc("GET /jwks", i.serveKeys)
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
@@ -47,7 +49,18 @@ func newIssuer(t testing.TB) *issuer {
 	return i
 }
 
-func (i *issuer) serveMetadata(w http.ResponseWriter, _ *http.Request) {
+func (i *issuer) serveMetadata(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	uploaded := i.uploaded
+	i.mu.Unlock()
+	if uploaded {
+		http.Redirect(w, r, "/upload", http.StatusFound)
+		return
+	}
+	i.writeMetadata(w, r)
+}
+
+func (i *issuer) writeMetadata(w http.ResponseWriter, _ *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	claimed := i.claimed

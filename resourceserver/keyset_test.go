@@ -74,6 +74,7 @@ func TestM8_Outage(t *testing.T) {
 		"oct key":     func(i *issuer) { i.body = `{"keys":[{"kty":"oct","k":"AAAA","kid":"ec-1"}]}` },
 		"private key": func(i *issuer) { i.body = `{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA","d":"AA"}]}` },
 		"issuer":      func(i *issuer) { i.claimed = "https://evil.example" },
+		"upload":      func(i *issuer) { i.uploaded = true },
 	}
 	for name, breakIt := range broken {
 		t.Run("M8 JW-22 from the start: "+name, func(t *testing.T) {
