@@ -135,11 +135,14 @@ var only = map[string][]string{
 	"github.com/gorilla/sessions":         {"internal/login"},
 	"github.com/go-crypt/crypt":           {"internal/login"},
 	"github.com/spf13/cobra":              {"cmd"},
+	"github.com/spf13/pflag":              {"cmd"},
 	"github.com/caarlos0/env/v11":         {"internal/config"},
 	"go.yaml.in/yaml/v3":                  {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/obs"},
 	"github.com/throttled/throttled/v2":   {"internal/ratelimit"},
+	"github.com/chromedp/cdproto":         {"test"},
 	"github.com/chromedp/chromedp":        {"test"},
+	"golang.org/x/oauth2":                 {"test"},
 	module + "/internal/config":           {"internal/app", "cmd", "test"},
 }
 
