@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
 func TestIR05_RevokeUnknown(t *testing.T) {
@@ -141,8 +142,14 @@ func TestIR08_IR09_Revoke(t *testing.T) {
 			want(k.t, k.post("/revoke", a, values("token", code)), 200, "")
 			k.denied(400, "invalid_grant", func() answer { return k.redeem(a, code, nil) })
 		})
-		if n := len(named(t, k, "grant.revoked")); n != 37 {
-			t.Errorf("%d audit events, want one a grant: 37", n)
+		events := named(t, k, "grant.revoked")
+		if len(events) != 37 {
+			t.Errorf("%d audit events, want one a grant: 37", len(events))
+		}
+		for _, e := range events {
+			if e.Subject == "" || e.Resource != testkit.Resource || e.GrantID == "" || e.Actor != e.ClientID {
+				t.Errorf("event does not say who lost what: %+v", e)
+			}
 		}
 	})
 }

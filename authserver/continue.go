@@ -69,15 +69,32 @@ func (s *Server) remembered(ctx context.Context, req *flow.AuthorizationRequest,
 	if err != nil {
 		return nil, err
 	}
-	if !row.Covers(consentRequest(req, c, sess, req.Scopes, req.OfflineNamed && c.MayUseGrant(registration.GrantRefreshToken))) {
-		return nil, nil
+	covered, err := s.covers(ctx, &row, req, c, sess)
+	if err != nil || !covered {
+		return nil, err
 	}
 	return &row, nil
 }
 
-func consentRequest(req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session, scopes []string, stay bool) consent.Request {
-	return consent.Request{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI, Resource: req.Resource,
-		Scopes: scopes, StayConnected: stay, DocumentHash: c.DocumentHash}
+// covers reports whether a remembered consent allows everything that the request
+// asks; a broad scope allows the narrow ones it implies (D13).
+func (s *Server) covers(ctx context.Context, row *consent.Consent, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session) (bool, error) {
+	res, err := s.o.Resources.ByIdentifier(ctx, req.Resource)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var uncovered []string
+	for _, scope := range req.Scopes {
+		if !res.Covers(row.Scopes, scope) {
+			uncovered = append(uncovered, scope)
+		}
+	}
+	return row.Covers(consent.Request{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI,
+		Resource: req.Resource, Scopes: uncovered, DocumentHash: c.DocumentHash,
+		StayConnected: req.OfflineNamed && c.MayUseGrant(registration.GrantRefreshToken)}), nil
 }
 
 func (s *Server) pageURL(path, requestID string) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
 )
 
 // windowZeroGrace is how long a rotated token is refused without harm when the
@@ -36,7 +37,7 @@ func (s *Server) checkRefresh(ctx context.Context, u *unit) error {
 	if err := s.requestedResource(ctx, u); err != nil {
 		return err
 	}
-	if _, err := narrowed(u, g); err != nil {
+	if _, err := narrowed(u); err != nil {
 		return err
 	}
 	// at generation 0 the commit that set the limit was lost (D30)
@@ -47,8 +48,10 @@ func (s *Server) checkRefresh(ctx context.Context, u *unit) error {
 }
 
 // narrowed returns the scopes of this access token: all that were granted, or
-// the subset asked for. Order and offline_access do not matter (A28).
-func narrowed(u *unit, g *grant.Grant) ([]string, error) {
+// the part asked for. Order and offline_access do not matter (A28); a broad
+// scope covers the narrow ones it implies (D13).
+func narrowed(u *unit) ([]string, error) {
+	g := &u.loaded.Grant
 	asked, err := oauth.ParseScope(u.params.Get("scope"))
 	if err != nil {
 		return nil, err
@@ -57,8 +60,9 @@ func narrowed(u *unit, g *grant.Grant) ([]string, error) {
 	if len(asked) == 0 {
 		return g.Scopes, nil
 	}
+	res := resource.Resource{Scopes: u.loaded.Scopes}
 	for _, scope := range asked {
-		if !slices.Contains(g.Scopes, scope) {
+		if !res.Covers(g.Scopes, scope) {
 			return nil, oauth.InvalidScope("scope asks for more than was granted")
 		}
 	}
@@ -162,7 +166,7 @@ func (s *Server) recordForged(ctx context.Context, u *unit) error {
 }
 
 func (s *Server) issueRefresh(u *unit, g *grant.Grant, generation int) error {
-	scopes, err := narrowed(u, g)
+	scopes, err := narrowed(u)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,10 @@ import (
 // errAnswered reports that another request finished the same authorization
 // request first.
 var errAnswered = errors.New("authorization request is already finished")
+
+// errWithdrawn reports that the session or the remembered consent went away
+// between the decision and its execution.
+var errWithdrawn = errors.New("what the answer rested on was withdrawn")
 
 // outcome is what finish made.
 type outcome struct {
@@ -54,6 +59,9 @@ func (s *Server) finish(ctx context.Context, req *flow.AuthorizationRequest, c *
 	out := outcome{once: s.once(req.ID)}
 	now := s.o.Now()
 	err := s.o.Tx.InTx(ctx, func(ctx context.Context) error {
+		if err := s.hold(ctx, req, c, sess, next, now); err != nil {
+			return err
+		}
 		result := flow.Outcome{OnceHash: onceHash(out.once), Now: now}
 		if next.refusal != nil {
 			result.ErrorCode, result.ErrorDescription = next.refusal.Code, next.refusal.Description
@@ -74,10 +82,43 @@ func (s *Server) finish(ctx context.Context, req *flow.AuthorizationRequest, c *
 		}
 		return s.record(ctx, req, c, sess, next, result, now)
 	})
-	if errors.Is(err, errAnswered) {
-		return outcome{}, stopped(400, web.CaseAnswered, req)
+	switch {
+	case errors.Is(err, errAnswered):
+		return outcome{}, stopped(http.StatusBadRequest, web.CaseAnswered, req)
+	case errors.Is(err, errWithdrawn):
+		return outcome{}, stopped(http.StatusBadRequest, web.CaseExpired, req)
 	}
 	return out, err
+}
+
+// hold looks again, inside the transaction, at what the answer rests on: the
+// person's session, and the remembered consent when nobody was asked. Whoever
+// ends sessions or forgets consents does so before ending grants, so either that
+// comes first and nothing is issued, or the new grant is there to be ended with
+// the others (SL-10, RT-11, D10).
+func (s *Server) hold(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session, next nextStep, now time.Time) error {
+	held, err := s.o.SessionRows.HoldSession(ctx, sess.ID, sess.Subject, now)
+	if err != nil {
+		return err
+	}
+	if !held {
+		return errWithdrawn
+	}
+	if next.answered || next.refusal != nil {
+		return nil
+	}
+	row, err := s.o.Consents.HoldConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)
+	if errors.Is(err, store.ErrNotFound) {
+		return errWithdrawn
+	}
+	if err != nil {
+		return err
+	}
+	covered, err := s.covers(ctx, &row, req, c, sess)
+	if err == nil && !covered {
+		return errWithdrawn
+	}
+	return err
 }
 
 // issueCode lets fosite validate the stored parameters again and drive the code
@@ -207,7 +248,7 @@ func (s *Server) once(requestID string) string {
 }
 
 func (s *Server) onceKey() []byte {
-	key, err := s.o.Secrets.Derive(s.o.Secrets.MintKID(), keys.PurposeForm)
+	key, err := s.o.Secrets.Derive(s.o.Secrets.MintKID(), keys.PurposeReturn)
 	if err != nil {
 		panic(err) // the minting key is there since LoadOrCreate
 	}

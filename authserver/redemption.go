@@ -8,9 +8,13 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
 )
+
+// alarmTimeout bounds the transaction that ends a reused grant.
+const alarmTimeout = 5 * time.Second
 
 // Redemption is everything that decides about a code or refresh token, read in
 // one statement.
@@ -20,8 +24,10 @@ type Redemption struct {
 	Client *registration.Client
 	// SubjectEnabled reports that the account exists and is not switched off.
 	SubjectEnabled bool
-	// ResourceRegistered reports that the resource has a row.
+	// ResourceRegistered reports that the resource has a row; Scopes are those it
+	// declares.
 	ResourceRegistered bool
+	Scopes             []resource.Scope
 }
 
 // Redemptions loads redemptions. internal/sqlstore implements it.
@@ -128,12 +134,15 @@ func (s *Server) requestedResource(ctx context.Context, u *unit) error {
 // endReused ends a grant whose used token came back, with the remembered
 // consent and an audit event, in one transaction (D10, RFC 9700 §4.14.2).
 func (s *Server) endReused(ctx context.Context, g *grant.Grant, reason string, now time.Time) error {
+	// an alarm is not called off by hanging up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTimeout)
+	defer cancel()
 	return s.o.Tx.InTx(ctx, func(ctx context.Context) error {
-		ended, err := s.o.Grants.EndGrant(ctx, g.ID, reason, now)
-		if err != nil || !ended {
+		if err := s.o.Consents.DeleteConsents(ctx, g.Subject, g.ClientID, g.Resource); err != nil {
 			return err
 		}
-		if err := s.o.Consents.DeleteConsents(ctx, g.Subject, g.ClientID, g.Resource); err != nil {
+		ended, err := s.o.Grants.EndGrant(ctx, g.ID, reason, now)
+		if err != nil || !ended {
 			return err
 		}
 		return s.o.Audit.Append(ctx, audit.New(ctx, now, audit.Event{Name: "grant.reuse_detected", Actor: g.ClientID,

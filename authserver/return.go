@@ -40,6 +40,9 @@ func (s *Server) handleReturn(w http.ResponseWriter, r *http.Request) error {
 		page.Spent = true
 		return s.o.Pages.Write(w, r, http.StatusOK, page)
 	}
+	if r.Method == http.MethodHead { // looks and goes nowhere
+		return s.o.Pages.Write(w, r, http.StatusOK, page)
+	}
 	known, err := s.knownTo(ctx, &client, sess, req.RedirectURI)
 	if err != nil {
 		return err

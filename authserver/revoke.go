@@ -31,12 +31,8 @@ func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) error {
 	if token == "" {
 		return oauth.InvalidRequest("token is missing")
 	}
-	id, err := s.revocable(u, token)
-	if err != nil {
-		return err
-	}
-	if id != "" {
-		if err := s.revoke(ctx, u, id); err != nil {
+	if g, found := s.revocable(u, token); found {
+		if err := s.revoke(ctx, u, g); err != nil {
 			return err
 		}
 	}
@@ -46,33 +42,33 @@ func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// revocable returns the id of the grant that the token belongs to, or "" when
-// there is nothing to revoke: the token is unknown, forged or another client's.
-func (s *Server) revocable(u *unit, token oauth.Secret) (string, error) {
+// revocable returns what the token says of its grant: id, subject and resource.
+// There is none to revoke when the token is unknown, forged or another client's.
+func (s *Server) revocable(u *unit, token oauth.Secret) (grant.Grant, bool) {
 	if u.hasRef {
 		if u.loaded == nil || !u.genuine || u.loaded.Grant.ClientID != u.client.ID {
-			return "", nil
+			return grant.Grant{}, false
 		}
-		return u.ref.grantID, nil
+		return u.loaded.Grant, true
 	}
 	payload, _, err := s.o.Keys.Verify(accessTokenType, token.Reveal())
 	if err != nil {
-		return "", nil
+		return grant.Grant{}, false
 	}
 	var claims accessTokenClaims
 	if err := json.Unmarshal(payload, &claims); err != nil || claims.Issuer != s.o.Issuer || claims.ClientID != u.client.ID {
-		return "", nil
+		return grant.Grant{}, false
 	}
-	return claims.GrantID, nil
+	return grant.Grant{ID: claims.GrantID, Subject: claims.Subject, Resource: claims.Audience}, true
 }
 
-func (s *Server) revoke(ctx context.Context, u *unit, grantID string) error {
+func (s *Server) revoke(ctx context.Context, u *unit, g grant.Grant) error {
 	return s.o.Tx.InTx(ctx, func(ctx context.Context) error {
-		ended, err := s.o.Grants.EndGrant(ctx, grantID, grant.ReasonRevoked, u.now)
+		ended, err := s.o.Grants.EndGrant(ctx, g.ID, grant.ReasonRevoked, u.now)
 		if err != nil || !ended {
 			return err
 		}
 		return s.o.Audit.Append(ctx, audit.New(ctx, u.now, audit.Event{Name: "grant.revoked", Actor: u.client.ID,
-			ClientID: u.client.ID, GrantID: grantID}))
+			ClientID: u.client.ID, Subject: g.Subject, Resource: g.Resource, GrantID: g.ID}))
 	})
 }

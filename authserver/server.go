@@ -56,6 +56,7 @@ type Options struct {
 	Consents    consent.Store
 	Audit       audit.Store
 	Clients     registration.Store
+	SessionRows SessionHolder
 
 	// Resolver finds the client of an authorization request. Required.
 	Resolver Resolver
@@ -85,6 +86,14 @@ type Resolver interface {
 	// Resolve returns the client, store.ErrNotFound, or
 	// registration.ErrClientURL for a client_id that is a URL.
 	Resolve(ctx context.Context, clientID string) (*registration.Client, error)
+}
+
+// SessionHolder makes a browser session's row stay for a transaction.
+// internal/sqlstore implements it.
+type SessionHolder interface {
+	// HoldSession reports whether the session still belongs to the signed-in
+	// subject; then nobody ends it before the transaction of ctx ends.
+	HoldSession(ctx context.Context, id, subject string, now time.Time) (bool, error)
 }
 
 // Resources matches what clients ask for with registered resources.
@@ -120,7 +129,7 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Edge == nil || o.Pages == nil || o.Log == nil || o.Now == nil || o.Secrets == nil || o.Keys == nil ||
 		o.Tx == nil || o.Grants == nil || o.Redemptions == nil || o.Requests == nil || o.Consents == nil ||
-		o.Audit == nil || o.Clients == nil || o.Resolver == nil || o.Resources == nil || o.Sessions == nil {
+		o.Audit == nil || o.Clients == nil || o.SessionRows == nil || o.Resolver == nil || o.Resources == nil || o.Sessions == nil {
 		return nil, errors.New("authserver: a required option is missing")
 	}
 	defaultTo(&o.AccessTokenLifetime, 10*time.Minute)

@@ -74,6 +74,9 @@ type Store interface {
 	PutConsent(ctx context.Context, c Consent) error
 	// GetConsent returns the row, or store.ErrNotFound.
 	GetConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (Consent, error)
+	// HoldConsent is GetConsent for a transaction that relies on the row: nobody
+	// deletes it before the transaction ends.
+	HoldConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (Consent, error)
 	// HasConsent reports whether the subject ever allowed the client at this
 	// redirect URI, whatever the resource (D14).
 	HasConsent(ctx context.Context, subject, clientID, redirectURI string) (bool, error)

@@ -211,12 +211,14 @@ func (h *Handler) disconnect(w http.ResponseWriter, r *http.Request, s *flow.Ses
 
 func (h *Handler) end(ctx context.Context, subject string, a app) error {
 	now := h.o.Now()
+	// the consent first: a request that relies on it at this moment then either
+	// finds it gone or has made its grant, which ends with the others
+	if err := h.o.Consents.DeleteConsents(ctx, subject, a.clientID, a.resource); err != nil {
+		return err
+	}
 	n, err := h.o.Grants.EndGrants(ctx, grant.Filter{Subject: subject, ClientID: a.clientID, Resource: a.resource},
 		grant.ReasonDisconnected, now)
 	if err != nil {
-		return err
-	}
-	if err := h.o.Consents.DeleteConsents(ctx, subject, a.clientID, a.resource); err != nil {
 		return err
 	}
 	return h.o.Audit.Append(ctx, audit.New(ctx, now, audit.Event{Name: "grant.ended", Actor: subject, Subject: subject,

@@ -108,7 +108,7 @@ func (a *App) routers() ([]router, error) {
 	errs = append(errs, err)
 	a.auth, err = authserver.New(authserver.Options{
 		Issuer: a.cfg.Issuer, Edge: a.edge, Pages: a.pages, Log: a.o.Log, Now: a.o.Now, Secrets: a.Secrets, Keys: a.Keys,
-		Tx: a.db, Grants: a.db, Redemptions: a.db, Requests: a.db, Consents: a.db, Audit: a.db, Clients: a.db,
+		Tx: a.db, Grants: a.db, Redemptions: a.db, Requests: a.db, Consents: a.db, Audit: a.db, Clients: a.db, SessionRows: a.db,
 		Resolver: &registration.Resolver{Clients: a.db}, Resources: a.Registry, Sessions: a.sessions,
 		AccessTokenLifetime: a.cfg.AccessTokenLifetime, CodeLifetime: a.cfg.CodeLifetime,
 		RefreshIdle: a.cfg.RefreshIdle, RefreshAbsolute: a.cfg.RefreshAbsolute,

@@ -35,11 +35,11 @@ func (a *Admin) End(ctx context.Context, id string) (g Grant, err error) {
 		if g, err = a.Store.GetGrant(ctx, id); err != nil {
 			return err
 		}
-		ended, err := a.Store.EndGrant(ctx, id, ReasonOperator, now)
-		if err != nil || !ended {
+		if err := a.Store.DeleteConsents(ctx, g.Subject, g.ClientID, g.Resource); err != nil {
 			return err
 		}
-		if err := a.Store.DeleteConsents(ctx, g.Subject, g.ClientID, g.Resource); err != nil {
+		ended, err := a.Store.EndGrant(ctx, id, ReasonOperator, now)
+		if err != nil || !ended {
 			return err
 		}
 		if err := a.Store.Append(ctx, audit.New(ctx, now, audit.Event{Name: "grant.ended", Actor: "operator",

@@ -19,9 +19,11 @@ const (
 	PurposeSession Purpose = "ostiary v1 session"
 	// PurposeForm tags the hidden value of forms (pages.md §3).
 	PurposeForm Purpose = "ostiary v1 form"
+	// PurposeReturn derives the last segment of a request's return URL (D15).
+	PurposeReturn Purpose = "ostiary v1 return"
 )
 
 // purposes lists every Purpose, to derive all keys once.
 func purposes() []Purpose {
-	return []Purpose{PurposeCode, PurposeRefresh, PurposeCheck, PurposeSeal, PurposeSession, PurposeForm}
+	return []Purpose{PurposeCode, PurposeRefresh, PurposeCheck, PurposeSeal, PurposeSession, PurposeForm, PurposeReturn}
 }

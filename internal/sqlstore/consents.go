@@ -29,6 +29,18 @@ func (s *Store) PutConsent(ctx context.Context, c consent.Consent) error {
 func (s *Store) GetConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (consent.Consent, error) {
 	const q = `SELECT ` + consentColumns + ` FROM consents
 		WHERE subject = $1 AND client_id = $2 AND redirect_uri = $3 AND resource = $4`
+	return s.consent(ctx, q, subject, clientID, redirectURI, resource)
+}
+
+// HoldConsent implements consent.Store. The update changes nothing and locks the
+// row in the transaction of ctx.
+func (s *Store) HoldConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (consent.Consent, error) {
+	const q = `UPDATE consents SET updated_at = updated_at
+		WHERE subject = $1 AND client_id = $2 AND redirect_uri = $3 AND resource = $4 RETURNING ` + consentColumns
+	return s.consent(ctx, q, subject, clientID, redirectURI, resource)
+}
+
+func (s *Store) consent(ctx context.Context, q, subject, clientID, redirectURI, resource string) (consent.Consent, error) {
 	var (
 		c               consent.Consent
 		scopes          string

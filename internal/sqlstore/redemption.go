@@ -17,18 +17,20 @@ const joinedClientColumns = `COALESCE(c.id, ''), COALESCE(c.kind, ''), COALESCE(
 func (s *Store) LoadRedemption(ctx context.Context, grantID string) (authserver.Redemption, error) {
 	const q = `SELECT ` + grantColumns + `,
 			CASE WHEN u.id IS NOT NULL AND u.disabled_at IS NULL THEN TRUE ELSE FALSE END,
-			CASE WHEN r.canonical IS NOT NULL THEN TRUE ELSE FALSE END, ` + joinedClientColumns + `
+			CASE WHEN r.canonical IS NOT NULL THEN TRUE ELSE FALSE END,
+			COALESCE(r.scopes, '[]'), ` + joinedClientColumns + `
 		FROM grants g
 			LEFT JOIN users u ON u.id = g.subject
 			LEFT JOIN resources r ON r.identifier = g.resource
 			LEFT JOIN clients c ON c.id = g.client_id
 		WHERE g.id = $1`
 	var (
-		out authserver.Redemption
-		row grantRow
+		out    authserver.Redemption
+		row    grantRow
+		scopes string
 	)
 	client, err := scanClient(func(dest ...any) error {
-		all := append(row.dest(), &out.SubjectEnabled, &out.ResourceRegistered)
+		all := append(row.dest(), &out.SubjectEnabled, &out.ResourceRegistered, &scopes)
 		return s.row(ctx, q, []any{grantID}, append(all, dest...)...)
 	})
 	if err != nil {
@@ -36,6 +38,9 @@ func (s *Store) LoadRedemption(ctx context.Context, grantID string) (authserver.
 	}
 	if client.ID != "" {
 		out.Client = &client
+	}
+	if err := fromJSON(scopes, &out.Scopes); err != nil {
+		return out, err
 	}
 	out.Grant, err = row.grant()
 	return out, err
