@@ -133,6 +133,9 @@ func (a *Admin) Remove(ctx context.Context, id string) (ended int, err error) {
 	}
 	detail := map[string]string{}
 	err = a.change(ctx, "client.removed", id, detail, func(ctx context.Context) error {
+		if _, err := a.Clients.HoldClient(ctx, id); err != nil {
+			return err
+		}
 		n, err := a.Grants.EndGrants(ctx, grant.Filter{ClientID: id}, grant.ReasonClient, a.Now())
 		if err != nil {
 			return err
@@ -146,13 +149,14 @@ func (a *Admin) Remove(ctx context.Context, id string) (ended int, err error) {
 	return ended, nil
 }
 
-// edit reads, changes and writes a client in one transaction.
+// edit reads, changes and writes a client in one transaction. The row is held:
+// another change going on meanwhile waits, and is not overwritten.
 func (a *Admin) edit(ctx context.Context, id, event string, fn func(*Client) error) (c Client, err error) {
 	if !IsClientID(id) {
 		return Client{}, fmt.Errorf("%s: %w", event, store.ErrNotFound)
 	}
 	err = a.change(ctx, event, id, nil, func(ctx context.Context) error {
-		got, err := a.Clients.GetClient(ctx, id)
+		got, err := a.Clients.HoldClient(ctx, id)
 		if err != nil {
 			return err
 		}

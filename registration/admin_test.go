@@ -2,8 +2,10 @@ package registration_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,6 +159,44 @@ func TestCA15_RemoveEndsGrantsAndForgetsConsents(t *testing.T) {
 		}
 		if after := events(t, db); !slices.Equal(before, after) {
 			t.Errorf("changes of no client left events: %q, before %q", after, before)
+		}
+	})
+}
+
+// Two operators, or two processes, change one client at the same time: neither
+// writes back what the other has changed.
+func TestD18_ChangesOfAClientMeet(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		ctx, a := t.Context(), newAdmin(db)
+		c, _, err := a.Add(ctx, registration.AddOptions{Name: "Atlas", RedirectURIs: []string{"https://atlas.example/cb"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for round := range 25 {
+			if _, err := a.Enable(ctx, c.ID); err != nil {
+				t.Fatal(err)
+			}
+			name, seen := fmt.Sprintf("Atlas %d", round), noon.Add(time.Duration(round)*time.Minute)
+			var all sync.WaitGroup
+			for what, change := range map[string]func() error{
+				"update":  func() error { _, err := a.Update(ctx, c.ID, registration.UpdateOptions{Name: &name}); return err },
+				"disable": func() error { _, err := a.Disable(ctx, c.ID); return err },
+				"use":     func() error { return db.TouchClient(ctx, c.ID, seen) },
+			} {
+				all.Go(func() {
+					if err := change(); err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+				})
+			}
+			all.Wait()
+			got, err := a.Show(ctx, c.ID)
+			if err != nil || got.Enabled() || got.Metadata.ClientName != name || !got.LastUsedAt.Equal(seen) {
+				t.Fatalf("round %d: enabled %v, name %q, last used %v, %v; want it disabled, %q, %v",
+					round, got.Enabled(), got.Metadata.ClientName, got.LastUsedAt, err, name, seen)
+			}
 		}
 	})
 }

@@ -131,7 +131,11 @@ type Store interface {
 	GetClient(ctx context.Context, id string) (Client, error)
 	// ListClients returns every client, oldest first.
 	ListClients(ctx context.Context) ([]Client, error)
-	// UpdateClient replaces every field but ID, Kind and CreatedAt, or returns store.ErrNotFound.
+	// HoldClient returns the client, or store.ErrNotFound. Inside a transaction
+	// it holds the row, so that what is returned stays true until its end.
+	HoldClient(ctx context.Context, id string) (Client, error)
+	// UpdateClient replaces every field but ID, Kind, CreatedAt and LastUsedAt,
+	// which is TouchClient's, or returns store.ErrNotFound.
 	UpdateClient(ctx context.Context, c Client) error
 	// DeleteClient removes the row, or returns store.ErrNotFound.
 	DeleteClient(ctx context.Context, id string) error

@@ -286,10 +286,14 @@ func (a *Accounts) endAll(ctx context.Context, subject, reason string) error {
 	return a.record(ctx, "grant.ended", "operator", subject, map[string]string{"reason": reason, "count": strconv.Itoa(n)})
 }
 
-// checkLast refuses to take away the last enabled operator.
+// checkLast refuses to take away the last enabled operator. Operators go one
+// after another: two who switch each other off would each find the other one.
 func (a *Accounts) checkLast(ctx context.Context, u User, force bool) error {
 	if force || !u.Operator || !u.Enabled() {
 		return nil
+	}
+	if err := a.o.Users.LockOperators(ctx); err != nil {
+		return err
 	}
 	users, err := a.o.Users.ListUsers(ctx)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,3 +206,36 @@ func TestAccountsLastOperator(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Two operators switch each other off at the same moment, from two processes:
+// one of them stays.
+func TestAccountsLastTwoOperators(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		ctx, eve := t.Context(), "eve@fernhill.example"
+		w.addUser(ada, true)
+		w.addUser(eve, true)
+		for round := range 15 {
+			var refused atomic.Int32
+			var both sync.WaitGroup
+			for _, who := range []string{ada, eve} {
+				both.Go(func() {
+					_, err := w.accounts.Disable(ctx, who, false)
+					if errors.Is(err, login.ErrLastOperator) {
+						refused.Add(1)
+					} else if err != nil {
+						t.Errorf("disable %s: %v", who, err)
+					}
+				})
+			}
+			both.Wait()
+			if refused.Load() != 1 {
+				t.Fatalf("round %d: %d of 2 were refused, want 1: an operator must stay", round, refused.Load())
+			}
+			for _, who := range []string{ada, eve} {
+				if _, err := w.accounts.Enable(ctx, who); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}

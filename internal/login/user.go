@@ -53,6 +53,9 @@ type UserStore interface {
 	// TouchUser sets UpdatedAt, or returns store.ErrNotFound. Inside a
 	// transaction it holds the row, so that what is read next stays true.
 	TouchUser(ctx context.Context, id string, now time.Time) error
+	// LockOperators makes other transactions that call it wait until this one
+	// ends. It must be called inside InTx.
+	LockOperators(ctx context.Context) error
 	// RecordSignIn sets LastSignInAt and replaces the password hash that was
 	// verified by newHash, if the account is still enabled and still has that
 	// password; it reports whether it did.

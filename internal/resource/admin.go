@@ -19,6 +19,12 @@ type AdminStore interface {
 	store.Transactor
 	audit.Store
 	Store
+	// LockResources makes other transactions that call it wait until this one
+	// ends. It must be called inside InTx.
+	LockResources(ctx context.Context) error
+	// UnmarkDefault takes the default mark from every resource but the one with
+	// this canonical identifier, and returns the identifiers that had it.
+	UnmarkDefault(ctx context.Context, canonical string, now time.Time) ([]string, error)
 	// EndGrants is grant.Store's.
 	EndGrants(ctx context.Context, f grant.Filter, reason string, now time.Time) (int, error)
 	// DeleteConsents is consent.Store's.
@@ -26,7 +32,8 @@ type AdminStore interface {
 }
 
 // Admin changes resources for an operator. Each change and its audit event are
-// one transaction.
+// one transaction, and one change waits for another: what it read is still true
+// when it writes, and the default mark has one owner.
 type Admin struct {
 	// Store keeps the resources. Required.
 	Store AdminStore
@@ -65,7 +72,7 @@ func (a *Admin) Add(ctx context.Context, r Resource) (Resource, error) {
 	}
 	r.CreatedAt = a.now()
 	r.UpdatedAt = r.CreatedAt
-	err = a.Store.InTx(ctx, func(ctx context.Context) error {
+	err = a.inTx(ctx, func(ctx context.Context) error {
 		if err := a.unmarkDefault(ctx, r); err != nil {
 			return err
 		}
@@ -85,7 +92,7 @@ func (a *Admin) Add(ctx context.Context, r Resource) (Resource, error) {
 // resource is store.ErrNotFound.
 func (a *Admin) Update(ctx context.Context, identifier string, change func(*Resource) error) (Resource, error) {
 	var r Resource
-	err := a.Store.InTx(ctx, func(ctx context.Context) error {
+	err := a.inTx(ctx, func(ctx context.Context) error {
 		before, err := a.Get(ctx, identifier)
 		if err != nil {
 			return err
@@ -118,7 +125,7 @@ func (a *Admin) Update(ctx context.Context, identifier string, change func(*Reso
 // expire. An unknown resource is store.ErrNotFound.
 func (a *Admin) Remove(ctx context.Context, identifier string) (Removal, error) {
 	var done Removal
-	err := a.Store.InTx(ctx, func(ctx context.Context) error {
+	err := a.inTx(ctx, func(ctx context.Context) error {
 		r, err := a.Get(ctx, identifier)
 		if err != nil {
 			return err
@@ -181,21 +188,28 @@ func (a *Admin) checkIdentifier(ctx context.Context, identifier string) (string,
 	return canonical, nil
 }
 
+// inTx runs fn in a transaction in which nobody else changes resources.
+func (a *Admin) inTx(ctx context.Context, fn func(ctx context.Context) error) error {
+	return a.Store.InTx(ctx, func(ctx context.Context) error {
+		if err := a.Store.LockResources(ctx); err != nil {
+			return err
+		}
+		return fn(ctx)
+	})
+}
+
 // unmarkDefault takes the default mark from every other resource when r has it.
 func (a *Admin) unmarkDefault(ctx context.Context, r Resource) error {
 	if !r.Default {
 		return nil
 	}
-	list, err := a.Store.ListResources(ctx)
+	unmarked, err := a.Store.UnmarkDefault(ctx, r.Canonical, a.now())
 	if err != nil {
 		return err
 	}
-	for _, other := range list {
-		if !other.Default || other.Canonical == r.Canonical {
-			continue
-		}
-		other.Default, other.UpdatedAt = false, a.now()
-		if err := a.Store.UpdateResource(ctx, other); err != nil {
+	for _, identifier := range unmarked {
+		other := Resource{Identifier: identifier}
+		if err := a.record(ctx, "resource.updated", other, map[string]string{"default": "false"}); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,8 +84,10 @@ func TestAdminAdd(t *testing.T) {
 		if err != nil || len(list) != 2 || list[0].Default || !list[1].Default {
 			t.Errorf("the default mark did not move: %+v, %v", list, err)
 		}
-		if got, want := events(t, db), []string{"resource.added " + mail, "resource.added " + files}; !slices.Equal(got, want) {
-			t.Errorf("D35 events = %v, want %v", got, want)
+		// the one that lost the mark changed too
+		recorded := []string{"resource.added " + mail, "resource.added " + files, "resource.updated " + mail}
+		if got := events(t, db); !slices.Equal(got, recorded) {
+			t.Errorf("D35 events = %v, want %v", got, recorded)
 		}
 	})
 }
@@ -166,8 +169,9 @@ func TestAdminUpdate(t *testing.T) {
 		if _, err := a.Update(t.Context(), "https://other.example", func(*resource.Resource) error { return nil }); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("unknown resource: err = %v, want ErrNotFound", err)
 		}
-		if n := len(events(t, db)); n != 3 {
-			t.Errorf("D35: %d events, want 3", n)
+		// two added, one updated, one that lost the default mark by it
+		if n := len(events(t, db)); n != 4 {
+			t.Errorf("D35: %d events, want 4", n)
 		}
 	})
 }
@@ -253,4 +257,39 @@ func TestFetchClaims(t *testing.T) {
 	if got, err = resource.FetchClaims(t.Context(), nil, srv.URL+"/mcp", issuer); err == nil {
 		t.Errorf("MM-10 document of another resource: %+v", got)
 	}
+}
+
+// Two operators, or two processes, change one resource at the same time:
+// neither writes back what the other has changed.
+func TestD18_ChangesOfAResourceMeet(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		ctx, a := t.Context(), newAdmin(db)
+		add(t, a, resource.Resource{Identifier: mail, Name: "Mail", Default: true})
+		add(t, a, resource.Resource{Identifier: files, Scopes: []resource.Scope{{Name: "files:write"}}})
+		update := func(what, identifier string, change func(*resource.Resource)) {
+			if _, err := a.Update(ctx, identifier, func(r *resource.Resource) error { change(r); return nil }); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		for round := range 25 {
+			name, mailName := fmt.Sprintf("Files %d", round), fmt.Sprintf("Mail %d", round)
+			update("reset", files, func(r *resource.Resource) { r.Default, r.Scopes[0].Restricted = false, false })
+			update("reset", mail, func(r *resource.Resource) { r.Default = true })
+			var all sync.WaitGroup
+			all.Go(func() { update("name", files, func(r *resource.Resource) { r.Name = name }) })
+			all.Go(func() { update("restrict", files, func(r *resource.Resource) { r.Scopes[0].Restricted = true }) })
+			all.Go(func() { update("make default", files, func(r *resource.Resource) { r.Default = true }) })
+			all.Go(func() { update("name the old default", mail, func(r *resource.Resource) { r.Name = mailName }) })
+			all.Wait()
+			f, err := a.Get(ctx, files)
+			if err != nil || f.Name != name || !f.Scopes[0].Restricted || !f.Default {
+				t.Fatalf("round %d: %+v, %v; want the name %q, the scope restricted, the default", round, f, err, name)
+			}
+			if m, err := a.Get(ctx, mail); err != nil || m.Name != mailName || m.Default {
+				t.Fatalf("round %d: %+v, %v; want the name %q and no default", round, m, err, mailName)
+			}
+		}
+	})
 }

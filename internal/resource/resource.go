@@ -23,8 +23,8 @@ type Resource struct {
 	// Scopes are the declared scopes, in the operator's order. None: the resource
 	// accepts what is asked and shows it as code (D13).
 	Scopes []Scope
-	// ClaimedName and ClaimedScopes are what the server's RFC 9728 document said;
-	// claims until the operator edits them.
+	// ClaimedName is what the server's RFC 9728 document calls it; a claim until
+	// the operator edits it.
 	ClaimedName string
 	// Unregistered marks a loopback resource of development mode that has no row (D4).
 	Unregistered bool

@@ -49,13 +49,24 @@ func (s *Store) ListClients(ctx context.Context) ([]registration.Client, error) 
 	return clients, nil
 }
 
+// HoldClient implements registration.Store. The update changes nothing and locks
+// the row in the transaction of ctx.
+func (s *Store) HoldClient(ctx context.Context, id string) (registration.Client, error) {
+	const q = `UPDATE clients SET updated_at = updated_at WHERE id = $1 RETURNING ` + clientColumns
+	c, err := scanClient(func(dest ...any) error { return s.returning(ctx, q, []any{id}, dest...) })
+	if err != nil {
+		return registration.Client{}, fmt.Errorf("hold client: %w", err)
+	}
+	return c, nil
+}
+
 // UpdateClient implements registration.Store.
 func (s *Store) UpdateClient(ctx context.Context, c registration.Client) error {
 	const q = `UPDATE clients SET metadata = $2, secret_hash = $3, secret_expires_at = $4, resources = $5, source = $6,
-		verified_at = $7, disabled_at = $8, document_hash = $9, updated_at = $10, last_used_at = $11 WHERE id = $1`
+		verified_at = $7, disabled_at = $8, document_hash = $9, updated_at = $10 WHERE id = $1`
 	if err := s.execOne(ctx, q, c.ID, toJSON(c.Metadata), c.SecretHash, millis(c.SecretExpiresAt),
 		toJSON(c.Resources), c.Source, millis(c.VerifiedAt), millis(c.DisabledAt), c.DocumentHash,
-		millis(c.UpdatedAt), millis(c.LastUsedAt)); err != nil {
+		millis(c.UpdatedAt)); err != nil {
 		return fmt.Errorf("update client: %w", err)
 	}
 	return nil

@@ -77,6 +77,7 @@ func TestClients(t *testing.T) {
 		if err := db.UpdateClient(ctx, changed); err != nil {
 			t.Fatal(err)
 		}
+		changed.LastUsedAt = bare.LastUsedAt // only TouchClient writes it
 		if got, err := db.GetClient(ctx, bare.ID); err != nil || !cmp.Equal(got, changed) {
 			t.Errorf("after UpdateClient: %v\n%s", err, cmp.Diff(changed, got))
 		}
@@ -86,12 +87,16 @@ func TestClients(t *testing.T) {
 		if got, _ := db.GetClient(ctx, bare.ID); !got.LastUsedAt.Equal(at.Add(10 * time.Hour)) {
 			t.Errorf("after TouchClient LastUsedAt = %v", got.LastUsedAt)
 		}
+		if got, err := db.HoldClient(ctx, full.ID); err != nil || !cmp.Equal(got, full) {
+			t.Errorf("HoldClient: %v\n%s", err, cmp.Diff(full, got))
+		}
 		if err := db.DeleteClient(ctx, bare.ID); err != nil {
 			t.Fatal(err)
 		}
 		_, getErr := db.GetClient(ctx, bare.ID)
+		_, holdErr := db.HoldClient(ctx, bare.ID)
 		for name, err := range map[string]error{
-			"GetClient": getErr, "UpdateClient": db.UpdateClient(ctx, changed),
+			"GetClient": getErr, "HoldClient": holdErr, "UpdateClient": db.UpdateClient(ctx, changed),
 			"DeleteClient": db.DeleteClient(ctx, bare.ID), "TouchClient": db.TouchClient(ctx, bare.ID, at),
 		} {
 			if !errors.Is(err, store.ErrNotFound) {

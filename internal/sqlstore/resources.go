@@ -4,11 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/resource"
 )
 
-var _ resource.Store = (*Store)(nil)
+var _ resource.AdminStore = (*Store)(nil)
 
 const resourceColumns = `canonical, identifier, name, claimed_name, is_default, scopes, created_at, updated_at`
 
@@ -57,6 +58,26 @@ func (s *Store) UpdateResource(ctx context.Context, r resource.Resource) error {
 		return fmt.Errorf("update resource: %w", err)
 	}
 	return nil
+}
+
+// LockResources implements resource.AdminStore.
+func (s *Store) LockResources(ctx context.Context) error { return s.LockServer(ctx, "lock.resources") }
+
+// UnmarkDefault implements resource.AdminStore.
+func (s *Store) UnmarkDefault(ctx context.Context, canonical string, now time.Time) ([]string, error) {
+	const q = `UPDATE resources SET is_default = FALSE, updated_at = $2
+		WHERE is_default AND canonical <> $1 RETURNING identifier`
+	var identifiers []string
+	err := s.each(ctx, q, []any{canonical, millis(now)}, func(scan func(dest ...any) error) error {
+		var identifier string
+		err := scan(&identifier)
+		identifiers = append(identifiers, identifier)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take default mark away: %w", err)
+	}
+	return identifiers, nil
 }
 
 // DeleteResource implements resource.Store.

@@ -157,7 +157,17 @@ func (s *Store) row(ctx context.Context, query string, args []any, dest ...any) 
 	return err
 }
 
-// each calls scan for every row of a query that reads.
+// returning is row for a statement that changes one row and returns it.
+func (s *Store) returning(ctx context.Context, query string, args []any, dest ...any) error {
+	err := s.w(ctx, query).QueryRowContext(ctx, query, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return store.ErrNotFound
+	}
+	return err
+}
+
+// each calls scan for every row of a query that reads, or that stands in a
+// transaction.
 func (s *Store) each(ctx context.Context, query string, args []any, scan func(scan func(dest ...any) error) error) error {
 	rows, err := s.r(ctx, query).QueryContext(ctx, query, args...)
 	if err != nil {

@@ -76,6 +76,9 @@ func (s *Store) TouchUser(ctx context.Context, id string, now time.Time) error {
 	return nil
 }
 
+// LockOperators implements login.UserStore.
+func (s *Store) LockOperators(ctx context.Context) error { return s.LockServer(ctx, "lock.operators") }
+
 // RecordSignIn implements login.UserStore. The conditions make a sign-in that
 // was verified before a password change or a switch-off fail after it (SL-10).
 func (s *Store) RecordSignIn(ctx context.Context, id, verifiedHash, newHash string, now time.Time) (bool, error) {
