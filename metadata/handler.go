@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +38,6 @@ type HandlerOptions struct {
 // stands before whatever strips the issuer's path.
 type Handler struct {
 	o     HandlerOptions
-	base  string
 	paths map[string]http.Handler
 }
 
@@ -59,11 +57,7 @@ func NewHandler(o HandlerOptions) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
-	u, err := url.Parse(o.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("metadata: %w", err)
-	}
-	h := &Handler{o: o, base: strings.TrimSuffix(u.Path, "/"), paths: make(map[string]http.Handler)}
+	h := &Handler{o: o, paths: make(map[string]http.Handler)}
 	h.add(oauthPaths, func(doc AuthorizationServer) any { return doc })
 	h.add(openidPaths, func(doc AuthorizationServer) any { return NewOpenIDConfiguration(doc, o.Algorithms...) })
 	return h, nil
@@ -98,12 +92,6 @@ func (h *Handler) fallBack(ctx context.Context, last *Body, err error) (Body, er
 		return Body{}, err
 	}
 	return *last, nil
-}
-
-// Match reports whether the handler answers for a path of the host: whatever
-// lies below /.well-known/, at the root or below the issuer's path.
-func (h *Handler) Match(path string) bool {
-	return strings.HasPrefix(path, wellKnown) || strings.HasPrefix(path, h.base+wellKnown)
 }
 
 // ServeHTTP serves a document, or 404 as plain JSON.

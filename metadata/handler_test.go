@@ -50,9 +50,6 @@ func TestA2Handler(t *testing.T) {
 		openid, _ := OpenIDConfigurationPaths(issuer)
 		for _, path := range append(oauth, openid...) {
 			t.Run(issuer+" "+path, func(t *testing.T) {
-				if !h.Match(path) {
-					t.Error("Match = false")
-				}
 				rec := get(h, http.MethodGet, path)
 				if rec.Code != http.StatusOK || rec.Header().Get("Content-Type") != "application/json" {
 					t.Errorf("%d %s, want 200 application/json", rec.Code, rec.Header().Get("Content-Type"))
@@ -124,9 +121,6 @@ func TestA4AndMM05UnknownPaths(t *testing.T) {
 				}
 			})
 		}
-	}
-	if h := newHandler(t, "https://as.example/tenant"); h.Match("/tenant/token") || h.Match("/other/.well-known/x") || !h.Match("/tenant/.well-known/x") {
-		t.Error("Match must cover /.well-known/ at the root and below the issuer, and nothing else")
 	}
 }
 

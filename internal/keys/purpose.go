@@ -15,8 +15,6 @@ const (
 	PurposeCheck Purpose = "ostiary v1 check"
 	// PurposeSeal encrypts what is stored sealed.
 	PurposeSeal Purpose = "ostiary v1 seal"
-	// PurposeSession authenticates session cookies.
-	PurposeSession Purpose = "ostiary v1 session"
 	// PurposeForm tags the hidden value of forms (pages.md §3).
 	PurposeForm Purpose = "ostiary v1 form"
 	// PurposeReturn derives the last segment of a request's return URL (D15).
@@ -25,5 +23,5 @@ const (
 
 // purposes lists every Purpose, to derive all keys once.
 func purposes() []Purpose {
-	return []Purpose{PurposeCode, PurposeRefresh, PurposeCheck, PurposeSeal, PurposeSession, PurposeForm, PurposeReturn}
+	return []Purpose{PurposeCode, PurposeRefresh, PurposeCheck, PurposeSeal, PurposeForm, PurposeReturn}
 }

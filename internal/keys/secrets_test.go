@@ -103,8 +103,11 @@ func TestDerive(t *testing.T) {
 		PurposeRefresh: "8c85fb624096bb84d1f27f9f91406aef9b0aca3a17f330f87e14a1ef1e56f1fd",
 		PurposeCheck:   "dd79bfee3f8cb152fe16107120ec52426b6606d76485d1747be4dcd67e49d5db",
 		PurposeSeal:    "09300b9edca14370f4d5c0f97387aaeafad9b14fa2146d6e882c40719a43dcb6",
-		PurposeSession: "c6c880aae67bfbf3b742c3dbde2c578e39e85caf4f04369f96ee1d90fe0e4892",
 		PurposeForm:    "20e2437103479759b0b709b475e443d3c40296aa574be38d4a3778278e5d9f0e",
+		PurposeReturn:  "b75d5dc3568d6d565850a4c0f6571bb7ef0043d44f85848c3197df892b1e21ca",
+	}
+	if len(want) != len(purposes()) {
+		t.Errorf("%d purposes are pinned, want each of %q", len(want), purposes())
 	}
 	seen := make(map[string]Purpose)
 	for p, hexKey := range want {

@@ -38,16 +38,6 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Register adds another package's metrics.
-func (m *Metrics) Register(cs ...prometheus.Collector) error {
-	for _, c := range cs {
-		if err := m.registry.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Handler serves the registry.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})

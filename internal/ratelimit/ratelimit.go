@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ostiary-auth/ostiary/internal/audit"
-	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
 )
@@ -94,19 +92,6 @@ func (l *Limiter) Wait(ctx context.Context, source string) (time.Duration, error
 		return 0, nil
 	}
 	return take(ctx, l.total, "total")
-}
-
-// Allow is Wait for the source in ctx (audit.SourceFrom), with the refusal as
-// the error that a handler returns: 429 with Retry-After (rule A15).
-func (l *Limiter) Allow(ctx context.Context) error {
-	wait, err := l.Wait(ctx, audit.SourceFrom(ctx).Class())
-	if err != nil {
-		return err
-	}
-	if wait > 0 {
-		return oauth.TooManyRequests(wait)
-	}
-	return nil
 }
 
 func take(ctx context.Context, c *throttled.GCRARateLimiterCtx, key string) (time.Duration, error) {

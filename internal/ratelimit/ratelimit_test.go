@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -10,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ostiary-auth/ostiary/internal/audit"
-	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/ratelimit"
 )
 
@@ -71,38 +68,6 @@ func TestTotal(t *testing.T) {
 	}
 	if d := wait(t, l, "192.0.2.3"); d == 0 {
 		t.Error("the fourth counted attempt does not wait")
-	}
-}
-
-func TestA15_AllowIs429(t *testing.T) {
-	t.Parallel()
-	l, _ := newLimiter(t, ratelimit.Options{PerSource: 1})
-	ctx := audit.WithSource(context.Background(), audit.Source{IP: "192.0.2.1"})
-	if err := l.Allow(ctx); err != nil {
-		t.Fatal(err)
-	}
-	var refused *oauth.Error
-	if err := l.Allow(ctx); !errors.As(err, &refused) || refused.Status != 429 || refused.RetryAfter != time.Hour {
-		t.Errorf("Allow = %+v, want 429 and an hour", err)
-	}
-}
-
-func TestDO04_AllowCountsTheClass(t *testing.T) {
-	t.Parallel()
-	l, _ := newLimiter(t, ratelimit.Options{PerSource: 2})
-	allow := func(ip string) error {
-		return l.Allow(audit.WithSource(context.Background(), audit.Source{IP: ip}))
-	}
-	for _, ip := range []string{"2001:db8:1:2::1", "2001:db8:1:2::2"} {
-		if err := allow(ip); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := allow("2001:db8:1:2::3"); oauth.Code(err) == "" {
-		t.Errorf("third address of one /64: %v, want a refusal", err)
-	}
-	if err := allow("2001:db8:1:3::1"); err != nil {
-		t.Errorf("another /64: %v", err)
 	}
 }
 
