@@ -78,9 +78,8 @@ type joseHeader struct {
 }
 
 // Verify returns the claims and the kid of a token that a published key signed
-// with exactly this typ; anything else is ErrSignature. It judges no claim. The
-// server itself accepts no token of its own: Verify is for `token inspect` and
-// tests.
+// with exactly this typ; anything else is ErrSignature. It judges no claim:
+// /revoke reads whose token it is given, `token inspect` prints it.
 func (s *Set) Verify(typ, token string) (claims []byte, kid string, err error) {
 	encoded, _, found := bytes.Cut([]byte(token), []byte("."))
 	if !found {
