@@ -95,8 +95,9 @@ type Config struct {
 	// ResourceOriginMatch lets a client name an MCP server by its origin alone
 	// when exactly one registered resource is there, as some clients do.
 	ResourceOriginMatch bool `yaml:"resource_origin_match" env:"RESOURCE_ORIGIN_MATCH"`
-	// PasswordHashingAtOnce bounds concurrent password checks (19 MiB each);
-	// beyond it people are asked to retry.
+	// PasswordHashingAtOnce is how many passwords are checked at the same time,
+	// 19 MiB each; some more wait, and beyond that people are asked to retry. 0 is
+	// one less than the processors, at least 1, so that tokens do not wait.
 	PasswordHashingAtOnce int `yaml:"password_hashing_at_once" env:"PASSWORD_HASHING_AT_ONCE"`
 	// DebugPprof serves /debug/pprof on the admin listener: for a short search,
 	// since profiles show memory.
@@ -132,7 +133,6 @@ func Default() *Config {
 		RegistrationPerHour:      300,
 		RegistrationPerHourTotal: 3000,
 		ResourceOriginMatch:      true,
-		PasswordHashingAtOnce:    4,
 	}
 }
 

@@ -179,3 +179,17 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// SL-06: how many processors the machine has is login's to see; a fixed number
+// here would let passwords take them all.
+func TestSL06_HashingAtOnce(t *testing.T) {
+	t.Parallel()
+	if n := config.Default().PasswordHashingAtOnce; n != 0 {
+		t.Errorf("default = %d, want 0: one less than the processors", n)
+	}
+	for n, want := range map[int]string{0: "", 1: "", 1024: "", -1: "write a number from 0 to 1024", 1025: "write a number from 0 to 1024"} {
+		c := valid()
+		c.PasswordHashingAtOnce = n
+		expect(t, c, want)
+	}
+}
