@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -205,9 +206,19 @@ func (h *Handler) create(ctx context.Context, c Client) error {
 			return fmt.Errorf("register client: %w", err)
 		}
 		return h.o.Audit.Append(ctx, audit.New(ctx, c.CreatedAt, audit.Event{
-			Name: "client.registered", Actor: c.ID, ClientID: c.ID,
-			Detail: map[string]string{"client_name": c.Metadata.ClientName, "redirect_uris": strings.Join(c.Metadata.RedirectURIs, " ")}}))
+			Name: "client.registered", Actor: c.ID, ClientID: c.ID, Detail: registeredDetail(c.Metadata)}))
 	})
+}
+
+// registeredDetail is what the audit event tells of a registration. The redirect
+// URIs are in the client's row; here anybody could make them 40 KiB an event.
+func registeredDetail(m ClientMetadata) map[string]string {
+	detail := map[string]string{"client_name": m.ClientName, "redirect_uris": strconv.Itoa(len(m.RedirectURIs))}
+	if len(m.RedirectURIs) > 0 {
+		_, host, _ := DescribeRedirect(m.RedirectURIs[0])
+		detail["redirect_host"] = host.Before + host.Bold + host.After
+	}
+	return detail
 }
 
 // newClient makes the row for checked metadata, and its secret, "" for a public

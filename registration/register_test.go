@@ -278,3 +278,28 @@ func TestResolver(t *testing.T) {
 		}
 	}
 }
+
+// D35, DR-13: what anybody can send makes no large audit row.
+func TestD35_RegistrationEventIsSmall(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		g := newRegistrar(t, db, nil)
+		uris := make([]string, 20)
+		for i := range uris {
+			uris[i] = fmt.Sprintf("https://app%d.example/%s", i, strings.Repeat("a", 1500))
+		}
+		body, err := json.Marshal(map[string]any{"redirect_uris": uris, "client_name": "Quill"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := g.post("192.0.2.1", "application/json", string(body)); w.Code != http.StatusCreated {
+			t.Fatalf("register: %d %s", w.Code, w.Body)
+		}
+		events, err := db.ListEvents(t.Context(), 1)
+		want := map[string]string{"client_name": "Quill", "redirect_uris": "20", "redirect_host": "app0.example"}
+		if err != nil || len(events) != 1 || !cmp.Equal(events[0].Detail, want) {
+			t.Errorf("events %.500v, %v; want detail %v", events, err, want)
+		}
+	})
+}
