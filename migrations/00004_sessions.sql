@@ -5,12 +5,15 @@ CREATE TABLE sessions (
     subject      TEXT NOT NULL,
     auth_at      BIGINT,
     ip           TEXT NOT NULL,
+    -- the class of ip, for the cap on anonymous rows (DO-02)
+    source       TEXT NOT NULL,
     user_agent   TEXT NOT NULL,
     created_at   BIGINT NOT NULL,
     last_seen_at BIGINT NOT NULL,
     expires_at   BIGINT NOT NULL
 );
 CREATE INDEX sessions_subject ON sessions (subject);
+CREATE INDEX sessions_anonymous ON sessions (source, expires_at) WHERE subject = '';
 CREATE INDEX sessions_expires_at ON sessions (expires_at);
 
 -- Browsers in which an account signed in before, so that guessing elsewhere

@@ -68,6 +68,7 @@ type worldOption struct {
 	development bool
 	base        string
 	passwords   login.PasswordOptions
+	anonymous   int // cap on anonymous sessions
 }
 
 // cheap makes hashing fast; what is tested is not how slow argon2id is.
@@ -90,7 +91,8 @@ func newWorld(t *testing.T, db *sqlstore.Store, o worldOption) *world {
 	}
 	w.passwords, err = login.NewPasswords(o.passwords)
 	check()
-	w.sessions, err = login.NewSessions(login.SessionOptions{Store: db, Requests: db, Tx: db, Now: w.clock.Now, Development: o.development})
+	w.sessions, err = login.NewSessions(login.SessionOptions{Store: db, Requests: db, Tx: db, Now: w.clock.Now,
+		Development: o.development, MaxAnonymous: o.anonymous})
 	check()
 	w.accounts, err = login.NewAccounts(login.AccountOptions{Users: db, Sessions: db, Devices: db, Setup: db, Grants: db,
 		Consents: db, Audit: db, Tx: db, Passwords: w.passwords, Now: w.clock.Now})

@@ -24,6 +24,17 @@ const (
 	touchEvery  = time.Minute
 )
 
+// anonymousIdle is the idle limit before anybody signs in: a form or a request
+// that is older is worth nothing either.
+const anonymousIdle = flow.RequestMax
+
+// maxAnonymous is how many anonymous sessions a source may have. A source may
+// be a whole office, and a sign-in ends its own.
+const maxAnonymous = 500
+
+// anonymousRetry is what a browser over the cap is told to wait.
+const anonymousRetry = time.Minute
+
 // maxUserAgent bounds what is kept of a header that anybody can send.
 const maxUserAgent = 256
 
@@ -33,7 +44,7 @@ type RequestMover interface {
 	MoveRequests(ctx context.Context, from, to string) error
 }
 
-// SessionOptions configures NewSessions. All fields but Development are required.
+// SessionOptions configures NewSessions. Store, Requests, Tx and Now are required.
 type SessionOptions struct {
 	Store    SessionStore
 	Requests RequestMover
@@ -42,6 +53,9 @@ type SessionOptions struct {
 	// Development names the cookies dev-… and lets them live 8 hours, because
 	// browsers refuse __Host- cookies over plain http (D4).
 	Development bool
+	// MaxAnonymous caps the sessions of one source in which nobody is signed in.
+	// Default 500 (DO-02).
+	MaxAnonymous int
 }
 
 // Sessions finds and makes browser sessions. The cookie holds 256 random bits,
@@ -57,6 +71,9 @@ type Sessions struct {
 func NewSessions(o SessionOptions) (*Sessions, error) {
 	if o.Store == nil || o.Requests == nil || o.Tx == nil || o.Now == nil {
 		return nil, errors.New("login: Store, Requests, Tx and Now are required for sessions")
+	}
+	if o.MaxAnonymous == 0 {
+		o.MaxAnonymous = maxAnonymous
 	}
 	return &Sessions{o: o, name: cookieName(o.Development, "sid")}, nil
 }
@@ -112,8 +129,8 @@ func (s *Sessions) SignIn(w http.ResponseWriter, r *http.Request, u User, also f
 	}
 	now, old := s.o.Now(), viewOf(sess)
 	value := newRandom()
-	row := s.newRow(r, value, now)
-	row.Subject, row.AuthTime = u.ID, now
+	row := s.newRow(r, value, u.ID, now)
+	row.AuthTime = now
 	err = s.o.Tx.InTx(r.Context(), func(ctx context.Context) error {
 		if err := also(ctx); err != nil {
 			return err
@@ -128,7 +145,7 @@ func (s *Sessions) SignIn(w http.ResponseWriter, r *http.Request, u User, also f
 }
 
 func (s *Sessions) replace(ctx context.Context, old *flow.Session, row Session) error {
-	if err := s.o.Store.CreateSession(ctx, row); err != nil {
+	if err := s.create(ctx, row); err != nil {
 		return err
 	}
 	if old == nil {
@@ -138,6 +155,14 @@ func (s *Sessions) replace(ctx context.Context, old *flow.Session, row Session) 
 		return err
 	}
 	_, err := s.o.Store.DeleteSession(ctx, old.ID)
+	return err
+}
+
+func (s *Sessions) create(ctx context.Context, row Session) error {
+	created, err := s.o.Store.CreateSession(ctx, row, s.o.MaxAnonymous)
+	if err == nil && !created {
+		return oauth.TooManyRequests(anonymousRetry)
+	}
 	return err
 }
 
@@ -205,8 +230,8 @@ func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, sess *sessions.S
 		return nil
 	}
 	value := newRandom()
-	row := s.newRow(r, value, s.o.Now())
-	if err := s.o.Store.CreateSession(r.Context(), row); err != nil {
+	row := s.newRow(r, value, "", s.o.Now())
+	if err := s.create(r.Context(), row); err != nil {
 		return err
 	}
 	s.keep(w, sess, value, SessionUser{Session: row})
@@ -221,11 +246,13 @@ func (s *Sessions) keep(w http.ResponseWriter, sess *sessions.Session, value oau
 	http.SetCookie(w, sessions.NewCookie(s.name, value.Reveal(), sess.Options))
 }
 
-func (s *Sessions) newRow(r *http.Request, value oauth.Secret, now time.Time) Session {
-	agent := r.UserAgent()
+func (s *Sessions) newRow(r *http.Request, value oauth.Secret, subject string, now time.Time) Session {
+	agent, src := r.UserAgent(), audit.SourceFrom(r.Context())
 	agent = strings.ToValidUTF8(agent[:min(len(agent), maxUserAgent)], "")
-	return Session{ID: hashOf("session", value.Reveal()), IP: audit.SourceFrom(r.Context()).IP,
-		UserAgent: agent, CreatedAt: now, LastSeenAt: now, ExpiresAt: s.expiry(now, now)}
+	row := Session{ID: hashOf("session", value.Reveal()), Subject: subject, IP: src.IP, Source: src.Class(),
+		UserAgent: agent, CreatedAt: now, LastSeenAt: now}
+	row.ExpiresAt = s.expiry(row)
+	return row
 }
 
 // live reports whether the row may be used: unexpired and, when signed in, of
@@ -243,7 +270,8 @@ func (s *Sessions) touch(ctx context.Context, row *Session) error {
 	if now.Sub(row.LastSeenAt) < touchEvery {
 		return nil
 	}
-	row.LastSeenAt, row.ExpiresAt = now, s.expiry(row.CreatedAt, now)
+	row.LastSeenAt = now
+	row.ExpiresAt = s.expiry(*row)
 	if err := s.o.Store.TouchSession(ctx, row.ID, row.LastSeenAt, row.ExpiresAt); err != nil {
 		return fmt.Errorf("keep session alive: %w", err)
 	}
@@ -251,8 +279,11 @@ func (s *Sessions) touch(ctx context.Context, row *Session) error {
 }
 
 // expiry is the earlier of the idle and the absolute limit.
-func (s *Sessions) expiry(created, seen time.Time) time.Time {
-	idle, absolute := seen.Add(sessionIdle), created.Add(s.max())
+func (s *Sessions) expiry(row Session) time.Time {
+	idle, absolute := row.LastSeenAt.Add(sessionIdle), row.CreatedAt.Add(s.max())
+	if row.Subject == "" {
+		idle = row.LastSeenAt.Add(anonymousIdle)
+	}
 	if idle.Before(absolute) {
 		return idle
 	}

@@ -3,6 +3,7 @@ package login_test
 import (
 	"bytes"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/login"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/test/testkit"
@@ -84,6 +86,56 @@ func TestSL09_SessionLimits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// D33: a session in which nobody signed in lives as long as a request.
+func TestD33_AnonymousSessionEnds(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		b := w.browser()
+		b.get("/sign-in")
+		for _, step := range []struct {
+			after time.Duration
+			lives bool
+		}{{flow.RequestMax - time.Second, true}, {flow.RequestMax - time.Second, true}, {flow.RequestMax, false}} {
+			w.clock.advance(step.after)
+			if s := b.session(); (s != nil) != step.lives {
+				t.Fatalf("after another %v: session = %+v, want one: %v", step.after, s, step.lives)
+			}
+		}
+	})
+}
+
+// DO-02: whoever opens page after page without keeping the cookie makes a
+// bounded number of rows, and is in nobody else's way.
+func TestDO02_AnonymousSessionsOfOneSource(t *testing.T) {
+	each(t, worldOption{anonymous: 3}, func(t *testing.T, w *world) {
+		w.addUser(ada, false)
+		known := w.browser()
+		wantRedirect(t, known.signIn("", ada, password), "/account")
+		open := func(ip string) *httptest.ResponseRecorder {
+			b := w.browser()
+			b.ip = ip
+			return b.get("/sign-in")
+		}
+		var first *browser
+		for _, ip := range []string{"2001:db8::1", "2001:db8::2", "2001:db8::3"} {
+			first = w.browser()
+			first.ip = "[" + ip + "]"
+			wantPage(t, first.get("/sign-in"), http.StatusOK)
+		}
+		refused := open("[2001:db8::4]")
+		wantPage(t, refused, http.StatusTooManyRequests)
+		if refused.Header().Get("Retry-After") != "60" || len(refused.Result().Cookies()) != 0 {
+			t.Errorf("Retry-After %q, cookies %v; want 60 and none", refused.Header().Get("Retry-After"), refused.Result().Cookies())
+		}
+		wantPage(t, open("[2001:db8:0:1::1]"), http.StatusOK)
+		wantRedirect(t, known.get("/sign-in"), "/account")
+		wantRedirect(t, first.signIn("", ada, password), "/account")
+		wantPage(t, open("[2001:db8::5]"), http.StatusOK) // the sign-in made room
+		wantPage(t, open("[2001:db8::6]"), http.StatusTooManyRequests)
+		w.clock.advance(flow.RequestMax)
+		wantPage(t, open("[2001:db8::6]"), http.StatusOK)
+	})
 }
 
 // last_seen_at is written at most once a minute, so that a page costs no write.

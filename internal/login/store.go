@@ -17,6 +17,8 @@ type Session struct {
 	// person under "Where you are signed in".
 	IP        string
 	UserAgent string
+	// Source is the class of IP, for the cap on anonymous sessions.
+	Source string
 	// CreatedAt starts the absolute limit, LastSeenAt the idle limit; ExpiresAt
 	// is the earlier of the two.
 	CreatedAt  time.Time
@@ -38,8 +40,9 @@ type SessionUser struct {
 
 // SessionStore keeps browser sessions. Every method is one statement.
 type SessionStore interface {
-	// CreateSession inserts s.
-	CreateSession(ctx context.Context, s Session) error
+	// CreateSession inserts s and reports whether it did: an anonymous session is
+	// refused when its source has limit unexpired ones (DO-02).
+	CreateSession(ctx context.Context, s Session, limit int) (bool, error)
 	// GetSession returns the session with its account, expired or not, or store.ErrNotFound.
 	GetSession(ctx context.Context, id string) (SessionUser, error)
 	// TouchSession sets LastSeenAt and ExpiresAt.

@@ -9,22 +9,27 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/login"
 )
 
-const sessionColumns = `id, subject, auth_at, ip, user_agent, created_at, last_seen_at, expires_at`
+const sessionColumns = `id, subject, auth_at, ip, source, user_agent, created_at, last_seen_at, expires_at`
 
-// CreateSession implements login.SessionStore.
-func (s *Store) CreateSession(ctx context.Context, r login.Session) error {
-	const q = `INSERT INTO sessions (` + sessionColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-	if _, err := s.exec(ctx, q, r.ID, r.Subject, millis(r.AuthTime), r.IP, r.UserAgent,
-		millis(r.CreatedAt), millis(r.LastSeenAt), millis(r.ExpiresAt)); err != nil {
-		return fmt.Errorf("create session: %w", err)
+// CreateSession implements login.SessionStore. The cap is part of the statement,
+// as CreateRequest's is, and as exact.
+func (s *Store) CreateSession(ctx context.Context, r login.Session, limit int) (bool, error) {
+	const q = `INSERT INTO sessions (` + sessionColumns + `)
+		SELECT $1, $2, CAST($3 AS BIGINT), $4, $5, $6, CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT)
+		WHERE $2 <> '' OR (SELECT COUNT(*) FROM sessions
+			WHERE source = $5 AND subject = '' AND expires_at > $8) < CAST($10 AS BIGINT)`
+	n, err := s.exec(ctx, q, r.ID, r.Subject, millis(r.AuthTime), r.IP, r.Source, r.UserAgent,
+		millis(r.CreatedAt), millis(r.LastSeenAt), millis(r.ExpiresAt), limit)
+	if err != nil {
+		return false, fmt.Errorf("create session: %w", err)
 	}
-	return nil
+	return n == 1, nil
 }
 
 // GetSession implements login.SessionStore. The account comes in the same
 // statement, so that every page costs one.
 func (s *Store) GetSession(ctx context.Context, id string) (login.SessionUser, error) {
-	const q = `SELECT s.id, s.subject, s.auth_at, s.ip, s.user_agent, s.created_at, s.last_seen_at, s.expires_at,
+	const q = `SELECT s.id, s.subject, s.auth_at, s.ip, s.source, s.user_agent, s.created_at, s.last_seen_at, s.expires_at,
 		COALESCE(u.id, ''), COALESCE(u.email, ''), COALESCE(u.name, ''), COALESCE(u.operator, FALSE), u.disabled_at
 		FROM sessions s LEFT JOIN users u ON u.id = s.subject WHERE s.id = $1`
 	var su login.SessionUser
@@ -88,7 +93,7 @@ func (s *Store) ListSessions(ctx context.Context, subject string, now time.Time)
 func scanSession(scan func(dest ...any) error) (login.Session, error) {
 	var r login.Session
 	var auth, created, seen, expires sql.NullInt64
-	err := scan(&r.ID, &r.Subject, &auth, &r.IP, &r.UserAgent, &created, &seen, &expires)
+	err := scan(&r.ID, &r.Subject, &auth, &r.IP, &r.Source, &r.UserAgent, &created, &seen, &expires)
 	r.AuthTime, r.CreatedAt, r.LastSeenAt, r.ExpiresAt = timeOf(auth), timeOf(created), timeOf(seen), timeOf(expires)
 	return r, err
 }

@@ -28,8 +28,8 @@ func TestSessions(t *testing.T) {
 			{login.SessionUser{Session: full, UserID: user.ID, Email: user.Email, Name: user.Name, Operator: true, DisabledAt: user.DisabledAt}},
 			{login.SessionUser{Session: anonymous}},
 		} {
-			if err := db.CreateSession(ctx, tt.want.Session); err != nil {
-				t.Fatal(err)
+			if ok, err := db.CreateSession(ctx, tt.want.Session, 1); !ok || err != nil {
+				t.Fatalf("CreateSession = %v, %v", ok, err)
 			}
 			if got, err := db.GetSession(ctx, tt.want.ID); err != nil || !cmp.Equal(got, tt.want) {
 				t.Errorf("GetSession(%q): %v\n%s", tt.want.ID, err, cmp.Diff(tt.want, got))
@@ -68,8 +68,8 @@ func TestDeleteSessions(t *testing.T) {
 		ctx := t.Context()
 		for id, subject := range map[string]string{"a1": "a", "a2": "a", "a3": "a", "b1": "b", "none": ""} {
 			s := login.Session{ID: id, Subject: subject, CreatedAt: noon(), LastSeenAt: noon(), ExpiresAt: noon().Add(time.Hour)}
-			if err := db.CreateSession(ctx, s); err != nil {
-				t.Fatal(err)
+			if ok, err := db.CreateSession(ctx, s, 1); !ok || err != nil {
+				t.Fatalf("CreateSession = %v, %v", ok, err)
 			}
 		}
 		if n, err := db.DeleteSessions(ctx, "a", "a2"); n != 2 || err != nil {
@@ -85,6 +85,36 @@ func TestDeleteSessions(t *testing.T) {
 		}
 		if n, err := db.DeleteSessions(ctx, "a", ""); n != 1 || err != nil {
 			t.Errorf("DeleteSessions = %d, %v; want 1", n, err)
+		}
+	})
+}
+
+// DO-02: anonymous rows are anybody's to make.
+func TestDO02_AnonymousSessionsAreCapped(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		ended := noon().Add(time.Hour)
+		for _, tt := range []struct {
+			id, subject, source string
+			at                  time.Time
+			want                bool
+		}{
+			{"1", "", "192.0.2.1", noon(), true},
+			{"2", "", "192.0.2.1", noon(), true},
+			{"third", "", "192.0.2.1", noon(), false},
+			{"signed in", "a", "192.0.2.1", noon(), true},
+			{"another source", "", "192.0.2.2", noon(), true},
+			{"just before they end", "", "192.0.2.1", ended.Add(-time.Millisecond), false},
+			{"when they have ended", "", "192.0.2.1", ended, true},
+		} {
+			s := login.Session{ID: tt.id, Subject: tt.subject, Source: tt.source, CreatedAt: tt.at, LastSeenAt: tt.at, ExpiresAt: tt.at.Add(time.Hour)}
+			if ok, err := db.CreateSession(t.Context(), s, 2); ok != tt.want || err != nil {
+				t.Errorf("%s: CreateSession = %v, %v; want %v", tt.id, ok, err, tt.want)
+			}
+			if _, err := db.GetSession(t.Context(), tt.id); errors.Is(err, store.ErrNotFound) == tt.want {
+				t.Errorf("%s: GetSession = %v", tt.id, err)
+			}
 		}
 	})
 }
