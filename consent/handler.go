@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/endpoint"
@@ -126,7 +125,7 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request) error {
 
 // answer serves POST /consent.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
-	form, err := readForm(r)
+	form, err := endpoint.Form(r, "scope") // a box each
 	if err != nil {
 		return err
 	}
@@ -160,19 +159,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 		return h.page(w, r, q, c)
 	}
 	return h.record(w, r, q, flow.Decision(decision), c)
-}
-
-// readForm reads the form, in which only the checkboxes may repeat.
-func readForm(r *http.Request) (oauth.Params, error) {
-	form, err := oauth.FormParams(r)
-	if err != nil {
-		return nil, err
-	}
-	repeated := func(name string) bool { return name != "scope" }
-	if slices.ContainsFunc(form.Repeated(), repeated) {
-		return nil, oauth.InvalidRequest("a form field is repeated")
-	}
-	return form, nil
 }
 
 // record writes the answer on the request, once, and goes on.

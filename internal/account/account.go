@@ -15,7 +15,6 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/login"
-	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
@@ -140,12 +139,9 @@ func (h *Handler) person(fn personFunc) endpoint.HandlerFunc {
 // checkForm refuses a POST that is not from our own page, shown in this session
 // (CS-01).
 func (h *Handler) checkForm(r *http.Request, s *flow.Session, purpose, ref string) error {
-	params, err := oauth.FormParams(r)
+	params, err := endpoint.Form(r)
 	if err != nil {
 		return err
-	}
-	if len(params.Repeated()) > 0 {
-		return oauth.InvalidRequest("a form field is repeated")
 	}
 	_, err = h.o.Forms.Check(r.Context(), s, purpose, ref, params.Get("txn"))
 	return err

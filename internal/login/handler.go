@@ -97,18 +97,6 @@ func (h *Handler) Routes(pages, _ *http.ServeMux) {
 	pages.Handle("POST /setup", h.o.Edge.Page(h.setup))
 }
 
-// form reads a POSTed form, in which nothing may repeat.
-func form(r *http.Request) (oauth.Params, error) {
-	params, err := oauth.FormParams(r)
-	if err != nil {
-		return nil, err
-	}
-	if len(params.Repeated()) > 0 {
-		return nil, oauth.InvalidRequest("a form field is repeated")
-	}
-	return params, nil
-}
-
 // checkForm returns the session that a form belongs to. A form without it is
 // refused before anything else is looked at: signing somebody in as somebody
 // else is an attack too (SL-03).

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/endpoint"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/store"
@@ -56,7 +57,7 @@ func (h *Handler) showSetupServer(w http.ResponseWriter, r *http.Request) error 
 
 // setup serves POST /setup, whose field step says which form it was.
 func (h *Handler) setup(w http.ResponseWriter, r *http.Request) error {
-	params, err := form(r)
+	params, err := endpoint.Form(r)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/sessions"
 	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/endpoint"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/store"
@@ -47,7 +48,7 @@ func (h *Handler) showSignIn(w http.ResponseWriter, r *http.Request) error {
 
 // signIn serves POST /sign-in.
 func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) error {
-	params, err := form(r)
+	params, err := endpoint.Form(r)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/endpoint"
 	"github.com/ostiary-auth/ostiary/web"
 )
 
@@ -25,7 +26,7 @@ func (h *Handler) showSignOut(w http.ResponseWriter, r *http.Request) error {
 // signOut serves POST /sign-out. The row goes, so a copied cookie is dead at
 // once (SL-09).
 func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) error {
-	params, err := form(r)
+	params, err := endpoint.Form(r)
 	if err != nil {
 		return err
 	}
