@@ -11,9 +11,6 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
-// accessTokenType is the JWT's typ (RFC 9068 §2.1).
-const accessTokenType = "at+jwt"
-
 // accessTokenClaims are the claims of an access token (RFC 9068 §2.2, D7).
 type accessTokenClaims struct {
 	Issuer   string `json:"iss"`
@@ -43,7 +40,7 @@ func (s *Server) signAccessToken(g *grant.Grant, scopes []string, now time.Time)
 	if err != nil {
 		return "", fmt.Errorf("access token claims: %w", err)
 	}
-	token, _, err := s.o.Keys.Sign(accessTokenType, payload)
+	token, _, err := s.o.Keys.Sign(oauth.TypeAccessToken, payload)
 	if err != nil {
 		return "", fmt.Errorf("sign access token: %w", err)
 	}

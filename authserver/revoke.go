@@ -51,7 +51,7 @@ func (s *Server) revocable(u *unit, token oauth.Secret) (grant.Grant, bool) {
 		}
 		return u.loaded.Grant, true
 	}
-	payload, _, err := s.o.Keys.Verify(accessTokenType, token.Reveal())
+	payload, _, err := s.o.Keys.Verify(oauth.TypeAccessToken, token.Reveal())
 	if err != nil {
 		return grant.Grant{}, false
 	}

@@ -70,7 +70,7 @@ func inspectToken(ctx context.Context, c *cli, issuer string, core *app.Core, to
 		found.Grant, found.Genuine = &v, info.Genuine(g.Salt)
 		return found, nil
 	}
-	claims, kid, err := core.Keys.Verify("at+jwt", token.Reveal())
+	claims, kid, err := core.Keys.Verify(oauth.TypeAccessToken, token.Reveal())
 	if errors.Is(err, keys.ErrSignature) {
 		return inspection{Kind: "unknown"}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/metadata"
 )
 
@@ -181,7 +182,7 @@ func (s *Set) openAll(list []Key) (*snapshot, error) {
 		if public.KID != k.KID {
 			return nil, fmt.Errorf("signing key %s: the stored kid is not its thumbprint", k.KID)
 		}
-		snap.keys = append(snap.keys, openKey{Key: k, private: private, header: protectedHeader(k, typeAccessToken)})
+		snap.keys = append(snap.keys, openKey{Key: k, private: private, header: protectedHeader(k, oauth.TypeAccessToken)})
 		published = append(published, public)
 	}
 	body, err := metadata.NewBody(map[string]any{"keys": published})

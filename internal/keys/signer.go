@@ -10,10 +10,8 @@ import (
 
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jws"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
-
-// typeAccessToken is the typ of access tokens (RFC 9068 §2.1).
-const typeAccessToken = "at+jwt"
 
 // ErrNoKey reports that no key signs: Ensure was not called.
 var ErrNoKey = errors.New("no signing key")
@@ -30,7 +28,7 @@ func (s *Set) Sign(typ string, claims []byte) (compact, kid string, err error) {
 		return "", "", ErrNoKey
 	}
 	header := k.header
-	if typ != typeAccessToken {
+	if typ != oauth.TypeAccessToken {
 		header = protectedHeader(k.Key, typ)
 	}
 	signer, err := jws.NewSigner(jwa.ES256)
