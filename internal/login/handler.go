@@ -53,7 +53,8 @@ type Options struct {
 	Tx       store.Transactor
 
 	// Describe says what a request is about, for the line above the form: the app
-	// as pages show it, and the MCP server's name.
+	// as pages show it, and the MCP server's name; store.ErrNotFound when one of
+	// them was removed.
 	Describe func(ctx context.Context, a flow.AuthorizationRequest) (client web.Client, server string, err error)
 	// AddResource registers the first MCP server during set-up. An *oauth.Error
 	// or store.ErrExists is shown as a mistake in the form.

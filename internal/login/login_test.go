@@ -69,6 +69,7 @@ type worldOption struct {
 	base        string
 	passwords   login.PasswordOptions
 	anonymous   int // cap on anonymous sessions
+	guesses     func(login.GuessStore) login.GuessStore
 }
 
 // cheap makes hashing fast; what is tested is not how slow argon2id is.
@@ -101,10 +102,17 @@ func newWorld(t *testing.T, db *sqlstore.Store, o worldOption) *world {
 	pages, err := web.New(web.Options{Issuer: issuer + o.base, Operator: "Fernhill", Now: w.clock.Now})
 	check()
 	edge := endpoint.New(endpoint.Options{Log: slog.New(slog.DiscardHandler), Pages: pages, Now: w.clock.Now})
+	guesses := login.GuessStore(db)
+	if o.guesses != nil {
+		guesses = o.guesses(db)
+	}
 	h, err := login.New(login.Options{Edge: edge, Pages: pages, Base: o.base, Issuer: issuer + o.base, Development: o.development,
 		Sessions: w.sessions, Forms: &flow.HMACForms{Key: []byte("form key"), Now: w.clock.Now}, Passwords: w.passwords,
-		Accounts: w.accounts, Users: db, Devices: db, Guesses: db, Setup: db, Requests: db, Audit: db, Tx: db, Now: w.clock.Now,
+		Accounts: w.accounts, Users: db, Devices: db, Guesses: guesses, Setup: db, Requests: db, Audit: db, Tx: db, Now: w.clock.Now,
 		Describe: func(_ context.Context, a flow.AuthorizationRequest) (web.Client, string, error) {
+			if a.ClientID == "removed" {
+				return web.Client{}, "", store.ErrNotFound
+			}
 			return web.Client{Name: "Quill of " + a.ClientID, Tag: web.TagVerified}, "Team Calendar", nil
 		},
 		AddResource: func(_ context.Context, url, _ string) error {
@@ -174,6 +182,7 @@ func count(names []string, name string) int {
 // browser keeps cookies and speaks to the world without a network.
 type browser struct {
 	w       *world
+	ctx     context.Context // of its requests; nil is Background
 	ip      string
 	cookies map[string]string
 	last    []*http.Cookie // as set by the last answer
@@ -200,6 +209,9 @@ func (b *browser) do(method, target string, form url.Values, header map[string]s
 		r = httptest.NewRequest(method, issuer+target, strings.NewReader(form.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", issuer)
+	}
+	if b.ctx != nil {
+		r = r.WithContext(b.ctx)
 	}
 	r.RemoteAddr = b.ip + ":4711"
 	r.Header.Set("Accept", "text/html")

@@ -16,6 +16,9 @@ import (
 	"github.com/ostiary-auth/ostiary/web"
 )
 
+// recordTimeout bounds the writing of a failed sign-in.
+const recordTimeout = 5 * time.Second
+
 // showSignIn serves GET /sign-in (pages.md 4.1). Whoever is signed in goes on,
 // unless they came to switch accounts or to confirm who they are.
 func (h *Handler) showSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -54,6 +57,9 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := params.Get("request")
 	sess, err := h.checkForm(r, purposeSignIn, id, params)
+	if errors.Is(err, flow.ErrFormToken) {
+		return h.sentAgain(w, r, params, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -85,6 +91,20 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) error {
 		v.failure = failedCredentials
 	}
 	return h.refuseSignIn(w, r, sess, req, v, page)
+}
+
+// sentAgain answers a form that does not belong to the session. After a double
+// click the first answer has signed the person in and given the browser another
+// session: they go on, and nothing is changed. Everybody else gets the refusal.
+func (h *Handler) sentAgain(w http.ResponseWriter, r *http.Request, params oauth.Params, refusal error) error {
+	sess, err := h.o.Sessions.Current(r)
+	if err != nil {
+		return err
+	}
+	if !sess.SignedIn() || EmailKey(params.Get("username")) != EmailKey(sess.Email) {
+		return refusal
+	}
+	return h.goOn(w, r, params.Get("request"))
 }
 
 // check refuses what is too long for a form before anything is hashed (SL-07).
@@ -134,6 +154,9 @@ func (h *Handler) writeSignIn(w http.ResponseWriter, r *http.Request, status int
 	page.Frame = h.frame(sess)
 	if req != nil {
 		client, server, err := h.o.Describe(r.Context(), *req)
+		if errors.Is(err, store.ErrNotFound) {
+			return stop(http.StatusBadRequest, web.CaseExpired, "the client or the resource was removed meanwhile")
+		}
 		if err != nil {
 			return err
 		}
@@ -194,7 +217,11 @@ func (h *Handler) refuseSignIn(w http.ResponseWriter, r *http.Request, sess *flo
 	return h.writeSignIn(w, r, http.StatusUnprocessableEntity, sess, req, page)
 }
 
+// recordFailure outlives the request: whoever hangs up before the answer has
+// guessed all the same (SL-04).
 func (h *Handler) recordFailure(ctx context.Context, v verdict) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
 	return h.o.Tx.InTx(ctx, func(ctx context.Context) error {
 		if v.failure == failedCredentials {
 			if err := h.guard.failed(ctx, v.counters); err != nil {

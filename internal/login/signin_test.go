@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/login"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
 func TestSignIn(t *testing.T) {
@@ -391,6 +394,88 @@ func TestRehash(t *testing.T) {
 		wantRedirect(t, stronger.browser().signIn("", ada, password), "/account")
 		if again, err := w.accounts.Get(t.Context(), ada); err != nil || again.PasswordHash != after.PasswordHash {
 			t.Errorf("hash changed again without need: %v", err)
+		}
+	})
+}
+
+// hangUp cancels a request after so many looks at its counters.
+type hangUp struct {
+	login.GuessStore
+	looks  int
+	cancel context.CancelFunc
+}
+
+func (h *hangUp) GetGuess(ctx context.Context, name string, now time.Time) (login.Guess, error) {
+	g, err := h.GuessStore.GetGuess(ctx, name, now)
+	if h.looks--; h.looks == 0 {
+		h.cancel()
+	}
+	return g, err
+}
+
+// SL-04: whoever hangs up while the password is hashed has guessed all the same.
+func TestSL04_GuessOfWhoHangsUp(t *testing.T) {
+	var sender *hangUp
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		w := newWorld(t, db, worldOption{guesses: func(s login.GuessStore) login.GuessStore {
+			sender = &hangUp{GuessStore: s}
+			return sender
+		}})
+		w.addUser(ada, false)
+		for range 5 {
+			b := w.browser()
+			form := url.Values{"txn": {txn(t, b.get("/sign-in"))}, "username": {ada}, "password": {"wrong"}}
+			b.ctx, sender.cancel = context.WithCancel(t.Context())
+			sender.looks = 4 // account and source, before and after the wait for a slot
+			b.post("/sign-in", form)
+			if b.ctx.Err() == nil {
+				t.Fatal("the sender did not hang up")
+			}
+		}
+		if n := count(w.events(), "user.sign_in_failed"); n != 5 {
+			t.Errorf("%d events user.sign_in_failed, want 5", n)
+		}
+		if rec := w.browser().signIn("", ada, "wrong"); rec.Code != http.StatusTooManyRequests {
+			t.Errorf("sixth guess = %d, want 429", rec.Code)
+		}
+	})
+}
+
+// The operator removes the client, or the MCP server, while somebody signs in.
+func TestSignInForWhatIsGone(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		b := w.browser()
+		b.get("/sign-in")
+		now := w.clock.Now()
+		if ok, err := w.db.CreateRequest(t.Context(), flow.AuthorizationRequest{ID: "r1", Reference: "REF", SessionID: b.session().ID,
+			ClientID: "removed", Resource: "https://mcp.example", CreatedAt: now, ExpiresAt: now.Add(flow.RequestIdle)}, 100); !ok || err != nil {
+			t.Fatalf("CreateRequest = %v, %v", ok, err)
+		}
+		wantPage(t, b.get("/sign-in?request=r1"), http.StatusBadRequest, "expired")
+	})
+}
+
+// A second click sends the form again when the first answer is there already.
+func TestSignInDoubleClick(t *testing.T) {
+	each(t, worldOption{}, func(t *testing.T, w *world) {
+		w.addUser(ada, false)
+		w.addUser("eve@fernhill.example", false)
+		b := w.browser()
+		b.get("/sign-in")
+		w.openRequest(b, "r1")
+		form := url.Values{"request": {"r1"}, "txn": {txn(t, b.get("/sign-in?request=r1"))}, "username": {ada}, "password": {password}}
+		old := b.copy()
+		for range 2 {
+			wantRedirect(t, b.post("/sign-in", form), flow.ContinueURL("", "r1"))
+		}
+		if n := count(w.events(), "user.signed_in"); n != 1 {
+			t.Errorf("%d sign-ins, want 1", n)
+		}
+		wantPage(t, old.post("/sign-in", form), http.StatusForbidden)
+		form.Set("username", "eve@fernhill.example")
+		if wantPage(t, b.post("/sign-in", form), http.StatusForbidden); b.session().Email != ada {
+			t.Errorf("session of %q, want it unchanged: CS-01", b.session().Email)
 		}
 	})
 }
