@@ -85,7 +85,7 @@ func TestMiddleware(t *testing.T) {
 }
 
 // Strangers choose paths and methods; the series must not grow with them.
-func TestDO04_LabelsAreBounded(t *testing.T) {
+func TestLG06_DO04_LabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := obs.NewMetrics()
 	h := m.Middleware("", http.NotFoundHandler())
