@@ -17,6 +17,7 @@ import (
 
 	"github.com/ostiary-auth/ostiary/internal/app"
 	"github.com/ostiary-auth/ostiary/internal/config"
+	"github.com/ostiary-auth/ostiary/internal/keys"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/internal/store"
@@ -172,11 +173,7 @@ func openDatabase(ctx context.Context, cfg *config.Config) (*sqlstore.Store, err
 		Synchronous: cfg.SQLiteSynchronous})
 }
 
-// sqliteFile is the path of the SQLite database without the prefixes that
-// sqlstore accepts.
-func sqliteFile(cfg *config.Config) string {
-	return strings.TrimPrefix(strings.TrimPrefix(cfg.DatabaseURL(), "sqlite://"), "file:")
-}
+func sqliteFile(cfg *config.Config) string { return store.SQLitePath(cfg.DatabaseURL()) }
 
 // withCore is withStore for verbs that change accounts, clients, resources or
 // keys: it adds the functions that do so. Where no issuer was given, the one
@@ -198,11 +195,8 @@ func adoptIssuer(ctx context.Context, cfg *config.Config, db *sqlstore.Store) er
 	if cfg.Origin("issuer").Kind != "" {
 		return nil
 	}
-	stored, err := db.GetServerValue(ctx, "issuer")
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err == nil {
+	stored, err := keys.StoredIssuer(ctx, db)
+	if stored != "" {
 		cfg.Issuer = stored
 	}
 	return err

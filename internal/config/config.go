@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
 // Config is the configuration of one ostiary process. A later source wins: the
@@ -163,7 +164,7 @@ func (c *Config) Operator() string {
 }
 
 // Postgres reports whether the database is PostgreSQL.
-func (c *Config) Postgres() bool { return isPostgresURL(c.Database) }
+func (c *Config) Postgres() bool { return store.IsPostgresURL(c.Database) }
 
 // DatabaseURL returns what sqlstore.Open takes: the PostgreSQL URL or the path
 // of the SQLite file.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
 // Field is one setting as an operator spells it.
@@ -79,7 +80,7 @@ func (c *Config) Origin(key string) Origin { return c.origins[key] }
 // redactURL hides the passwords of a PostgreSQL URL: before the @ and among the
 // parameters, where libpq takes them too.
 func redactURL(raw string) string {
-	if !isPostgresURL(raw) {
+	if !store.IsPostgresURL(raw) {
 		return raw
 	}
 	u, err := url.Parse(raw)

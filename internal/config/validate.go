@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
 // Validate checks the whole configuration and returns all its Mistakes at once,
@@ -142,7 +144,7 @@ func (k *checker) storage() {
 	if k.StateDir == "" {
 		k.say("state_dir", "is not set and HOME is not either", "set OSTIARY_STATE_DIR to a directory of this user")
 	}
-	if scheme, _, ok := strings.Cut(k.Database, "://"); ok && !isPostgresURL(k.Database) && scheme != "sqlite" {
+	if scheme, _, ok := strings.Cut(k.Database, "://"); ok && !store.IsPostgresURL(k.Database) && scheme != "sqlite" {
 		k.say("database", "is neither PostgreSQL nor SQLite", "write postgres://user@host/name, or the path of a file")
 	}
 	if k.Postgres() {
@@ -261,10 +263,6 @@ func parsePrefix(raw string) (netip.Prefix, error) {
 		return addr.Prefix(addr.BitLen())
 	}
 	return netip.ParsePrefix(raw)
-}
-
-func isPostgresURL(raw string) bool {
-	return strings.HasPrefix(raw, "postgres://") || strings.HasPrefix(raw, "postgresql://")
 }
 
 // Warnings returns what is allowed and rarely meant, one sentence each.

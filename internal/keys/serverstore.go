@@ -55,13 +55,23 @@ func (s *Secrets) Verify(ctx context.Context, st ServerStore, issuer string, now
 	})
 }
 
+// StoredIssuer returns the issuer that the database belongs to, "" before the
+// first start.
+func StoredIssuer(ctx context.Context, st ServerStore) (string, error) {
+	stored, err := st.GetServerValue(ctx, serverIssuer)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return "", fmt.Errorf("read issuer: %w", err)
+	}
+	return stored, nil
+}
+
 func verifyIssuer(ctx context.Context, st ServerStore, issuer string) error {
 	if err := st.PutServerValue(ctx, serverIssuer, issuer); err != nil {
 		return fmt.Errorf("store issuer: %w", err)
 	}
-	stored, err := st.GetServerValue(ctx, serverIssuer)
+	stored, err := StoredIssuer(ctx, st)
 	if err != nil {
-		return fmt.Errorf("read issuer: %w", err)
+		return err
 	}
 	if stored != issuer {
 		return fmt.Errorf("the database belongs to issuer %s, but issuer is %s: set issuer (OSTIARY_ISSUER, --issuer) to %s, or use another database",

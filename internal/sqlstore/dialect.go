@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/migrations"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -25,11 +25,6 @@ const (
 	dialectSQLite   dialect = "sqlite"
 	dialectPostgres dialect = "postgres"
 )
-
-// IsPostgresURL reports whether a database URL names PostgreSQL.
-func IsPostgresURL(url string) bool {
-	return strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")
-}
 
 func (d dialect) migrations() migrations.Dialect {
 	if d == dialectPostgres {
@@ -75,7 +70,7 @@ func sqliteCode(err error) int {
 }
 
 func open(ctx context.Context, o Options) (*Store, error) {
-	if IsPostgresURL(o.URL) {
+	if store.IsPostgresURL(o.URL) {
 		return openPostgres(ctx, o)
 	}
 	return openSQLite(ctx, o)
@@ -122,10 +117,9 @@ func openSQLite(_ context.Context, o Options) (*Store, error) {
 // sqliteDSN: WAL lets readers and the one writer work side by side; the command
 // line writes beside serve, so a busy database is waited for.
 func sqliteDSN(o Options, txlock string) string {
-	path := strings.TrimPrefix(strings.TrimPrefix(o.URL, "sqlite://"), "file:")
 	q := url.Values{"_txlock": {txlock}, "_pragma": {
 		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(" + o.Synchronous + ")"}}
-	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+	return "file:" + (&url.URL{Path: store.SQLitePath(o.URL)}).EscapedPath() + "?" + q.Encode()
 }
 
 // Now returns the database's clock on PostgreSQL, whose processes share it
