@@ -97,7 +97,7 @@ func (v *verifier) readHeader(segment string) (alg jwa.SignatureAlgorithm, kid s
 	typ, _ := h.str("typ")
 	// RFC 9068 §4: anything else may be another kind of JWT of the same issuer (JW-13).
 	if typ != oauth.TypeAccessToken && typ != "application/"+oauth.TypeAccessToken {
-		return "", "", invalidToken("the token's typ is not "+oauth.TypeAccessToken+": it is not an access token")
+		return "", "", invalidToken("the token's typ is not " + oauth.TypeAccessToken + ": it is not an access token")
 	}
 	name, _ := h.str("alg")
 	if alg = jwa.SignatureAlgorithm(name); !slices.Contains(v.algorithms, alg) {
