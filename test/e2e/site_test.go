@@ -161,6 +161,9 @@ func (l *listener) response(t *testing.T) url.Values {
 	}
 }
 
+// asked reports whether anybody came since the last response.
+func (l *listener) asked() bool { return len(l.arrived) > 0 }
+
 // app is a registered MCP client.
 type app struct {
 	t           *testing.T

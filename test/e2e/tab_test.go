@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,8 @@ type tab struct {
 	problems  []string
 	allowed   []string // parts of complaints that a test expects
 	document  *network.Response
-	requested []string // where the page asked to go
+	requested []string // what pages were asked for
+	expected  []string // complaints that were allowed
 	pictures  int
 }
 
@@ -109,8 +111,10 @@ func (b *tab) note(ev any) {
 		if ev.BlockedReason != "" {
 			b.complain(fmt.Sprintf("blocked %s: %s", ev.Type, ev.BlockedReason))
 		}
-	case *page.EventFrameRequestedNavigation:
-		b.requested = append(b.requested, ev.URL)
+	case *network.EventRequestWillBeSent:
+		if ev.Type == network.ResourceTypeDocument {
+			b.requested = append(b.requested, ev.Request.Method+" "+ev.Request.URL)
+		}
 	case *log.EventEntryAdded:
 		b.complain(ev.Entry.Text + " " + ev.Entry.URL)
 	case *audits.EventIssueAdded:
@@ -132,18 +136,31 @@ func (b *tab) complain(what string) {
 	}
 	for _, part := range b.allowed {
 		if strings.Contains(what, part) {
+			b.expected = append(b.expected, what)
 			return
 		}
 	}
 	b.problems = append(b.problems, what)
 }
 
-// navigations are the addresses to which pages asked to go by themselves or by
-// a link or form.
-func (b *tab) navigations() []string {
+// went counts how often the browser asked for an address in the place of the
+// page, as "METHOD address" that begins so. Hops of redirects count too.
+func (b *tab) went(prefix string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]string(nil), b.requested...)
+	for _, r := range b.requested {
+		if strings.HasPrefix(r, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// complaints are those of the allowed ones that came.
+func (b *tab) complaints() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.expected)
 }
 
 // response is the answer that made the page.
@@ -214,6 +231,28 @@ func (b *tab) until(condition string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// eventually waits until what the browser tells of has happened.
+func (b *tab) eventually(what string, happened func() bool) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); !happened(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.picture("stuck")
+			b.t.Fatalf("%s: never came to this: %s", b.where(), what)
+		}
+	}
+}
+
+// tries repeats what a busy machine may be too slow for.
+func (b *tab) tries(what string, fast func() bool) {
+	b.t.Helper()
+	for range 5 {
+		if fast() {
+			return
+		}
+	}
+	b.t.Fatalf("%s: this machine is too slow for this: %s", b.where(), what)
 }
 
 // at waits for the page with this heading and the status.
