@@ -25,6 +25,7 @@ CREATE TABLE devices (
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (id, subject)
 );
+CREATE INDEX devices_expires_at ON devices (expires_at);
 
 -- Failed sign-ins, by what was tried and from where.
 CREATE TABLE guesses (
@@ -33,6 +34,7 @@ CREATE TABLE guesses (
     blocked_until BIGINT NOT NULL,
     expires_at    BIGINT NOT NULL
 );
+CREATE INDEX guesses_expires_at ON guesses (expires_at);
 
 -- +goose Down
 DROP TABLE guesses;

@@ -28,6 +28,7 @@ CREATE TABLE grants (
 CREATE INDEX grants_subject ON grants (subject, client_id);
 CREATE INDEX grants_client ON grants (client_id);
 CREATE INDEX grants_code_expires_at ON grants (code_expires_at);
+CREATE INDEX grants_expires_at ON grants (expires_at);
 
 -- +goose Down
 DROP TABLE grants;

@@ -216,9 +216,10 @@ func (a *App) Loops() map[string]func(context.Context) error {
 	return loops
 }
 
-// collect deletes what has expired.
+// collect deletes what has expired, unless another process has just done so.
 func (a *App) collect(ctx context.Context) error {
-	return a.db.Collect(ctx, a.o.Now())
+	_, err := a.db.CollectInTurn(ctx, a.o.Now())
+	return err
 }
 
 // every calls fn at an interval until ctx ends; a failure is logged and tried

@@ -8,6 +8,41 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/flow"
 )
 
+// collectBatch is how many rows one statement deletes, so that none holds locks,
+// or SQLite's one writer, for long.
+const collectBatch = 1000
+
+// collectLease is how long a turn at collecting lasts: a little less than the
+// minute between two of them, so that whoever had the last may have the next.
+const collectLease = 50 * time.Second
+
+// unusedGrants is how far back grants are looked for whose code was never used.
+// Without an end every grant would be looked at each time; one that is older,
+// because nothing ran for a week, goes at its absolute expiry.
+const unusedGrants = 7 * 24 * time.Hour
+
+// CollectInTurn is Collect for one of several processes on this database: it
+// reports false when another one collected less than a minute ago.
+func (s *Store) CollectInTurn(ctx context.Context, now time.Time) (bool, error) {
+	mine, err := s.takeLease(ctx, "collect", now, now.Add(collectLease))
+	if err != nil || !mine {
+		return false, err
+	}
+	return true, s.Collect(ctx, now)
+}
+
+// takeLease reports whether nobody else has the lease, and takes it. Of
+// concurrent takers one gets it.
+func (s *Store) takeLease(ctx context.Context, name string, now, until time.Time) (bool, error) {
+	const q = `INSERT INTO leases (name, expires_at) VALUES ($1, $3)
+		ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at WHERE leases.expires_at <= $2`
+	n, err := s.exec(ctx, q, name, now.UnixMilli(), until.UnixMilli())
+	if err != nil {
+		return false, fmt.Errorf("take lease: %w", err)
+	}
+	return n == 1, nil
+}
+
 // Collect deletes rows that can decide nothing any more: sessions, devices,
 // guesses and links past their time, authorization requests a day after their
 // end, grants whose code was never used an hour after it expired (D10), and
@@ -15,21 +50,37 @@ import (
 // that its tokens are recognised. Live grants, clients and keys are never
 // touched (ST-10).
 func (s *Store) Collect(ctx context.Context, now time.Time) error {
-	for _, q := range []struct {
-		query  string
-		before time.Time
+	hourAgo, dayAgo := now.Add(-time.Hour), now.Add(-24*time.Hour)
+	for _, c := range []struct {
+		table, key, where string
+		before            time.Time
 	}{
-		{`DELETE FROM sessions WHERE expires_at <= $1`, now},
-		{`DELETE FROM devices WHERE expires_at <= $1`, now},
-		{`DELETE FROM guesses WHERE expires_at <= $1`, now},
-		{`DELETE FROM setup_links WHERE expires_at <= $1`, now.Add(-24 * time.Hour)},
-		{`DELETE FROM authorization_requests WHERE expires_at <= $1`, now.Add(-24*time.Hour - flow.RequestMax)},
-		{`DELETE FROM grants WHERE generation = 0 AND code_expires_at <= $1`, now.Add(-time.Hour)},
-		{`DELETE FROM grants WHERE expires_at <= $1`, now.Add(-time.Hour)},
+		{"sessions", "id", "expires_at <= $1", now},
+		{"devices", "id, subject", "expires_at <= $1", now},
+		{"guesses", "name", "expires_at <= $1", now},
+		{"setup_links", "token_hash", "expires_at <= $1", dayAgo},
+		{"authorization_requests", "id", "expires_at <= $1", dayAgo.Add(-flow.RequestMax)},
+		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > $1 - %d",
+			unusedGrants.Milliseconds()), hourAgo},
+		{"grants", "id", "expires_at <= $1", hourAgo},
 	} {
-		if _, err := s.exec(ctx, q.query, q.before.UnixMilli()); err != nil {
-			return fmt.Errorf("collect expired rows: %w", err)
+		if err := s.collect(ctx, c.table, c.key, c.where, c.before); err != nil {
+			return fmt.Errorf("collect expired %s: %w", c.table, err)
 		}
 	}
 	return nil
+}
+
+// collect deletes the rows of a table in batches. The condition stands twice: on
+// PostgreSQL a row that was changed after it was chosen is checked again, and
+// only by the outer one.
+func (s *Store) collect(ctx context.Context, table, key, where string, before time.Time) error {
+	q := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT %[4]d) AND %[3]s`,
+		table, key, where, collectBatch)
+	for {
+		n, err := s.exec(ctx, q, before.UnixMilli())
+		if err != nil || n < collectBatch {
+			return err
+		}
+	}
 }
