@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"math"
 	"net/url"
 	"strings"
 	"time"
@@ -162,9 +163,10 @@ func (rd *Renderer) ago(t time.Time) (template.HTML, error) {
 	return rd.catalogue.plural("ago.days", int(d/(24*time.Hour)))
 }
 
-// daysTo is the number of days until t, at least 1.
+// daysTo is the number of days until t, at least 1. It rounds: what was given 30
+// days a moment ago has 30.
 func (rd *Renderer) daysTo(t time.Time) int {
-	return max(1, int(t.Sub(rd.o.Now()).Hours()/24))
+	return max(1, int(math.Round(t.Sub(rd.o.Now()).Hours()/24)))
 }
 
 // advice returns the keys of a stop's bullets, in order.

@@ -89,7 +89,7 @@ func TestEnterOnConsent(t *testing.T) {
 // many permissions in groups, words of a right-to-left script.
 func TestConsentOfRealLife(t *testing.T) {
 	t.Parallel()
-	names := "repositories:contents:read undescribed_permission_of_an_mcp_server"
+	names := "repositories:contents:read undescribed_permission_of_an_mcp_server_whose_maker_likes_long_names"
 	scopes := []string{"repositories:contents:read=Read the files, branches and history of every repository you can see;required"}
 	for i := range 12 {
 		name := fmt.Sprintf("organisation:%02d:administration:write_everything", i)
@@ -97,7 +97,7 @@ func TestConsentOfRealLife(t *testing.T) {
 		scopes = append(scopes, name+fmt.Sprintf("=Change the settings of department number %d and of all;detail=%s;group=Department %d",
 			i, "A line which is as long as a line of detail may well become where lawyers write it", i%3))
 	}
-	s := newSite(t, "Enterprise Knowledge and Document Management Platform", append(scopes, "undescribed_permission_of_an_mcp_server"))
+	s := newSite(t, "Enterprise Knowledge and Document Management Platform", append(scopes, "undescribed_permission_of_an_mcp_server_whose_maker_likes_long_names"))
 	for _, v := range []view{desk, phone} {
 		b := openTab(t, v, true, artefacts(t, "consent"))
 		for i, client := range []struct{ name, host string }{
@@ -111,6 +111,7 @@ func TestConsentOfRealLife(t *testing.T) {
 				signIn(b)
 			}
 			b.at("Enterprise Knowledge", 200)
+			b.tick("details:has(> .kv) summary")
 			b.look(fmt.Sprintf("real-life-%d", i))
 			b.answer("allow")
 			b.at("Back at the client", 200)

@@ -24,7 +24,7 @@ type journey struct {
 
 var (
 	desk  = view{name: "1280", width: 1280, height: 800, scheme: "light"}
-	phone = view{name: "390", width: 390, height: 844, scheme: "light"}
+	phone = view{name: "390", width: 390, height: 844, scheme: "dark"}
 )
 
 // TestFlow takes a person through everything, in two sizes, with and without
@@ -238,6 +238,9 @@ func disconnect(t *testing.T, b *tab, a *app, refreshToken string) {
 	}
 	b.goTo(a.site.Issuer + "/account")
 	b.at("Your account", 200)
+	if !eval[bool](b, `document.querySelector('main').textContent.includes('Disconnects by itself in 30 days.')`) {
+		t.Error("the account page does not say that the app has 30 days (D8)")
+	}
 	b.look("account")
 	b.press(`form[action$="/disconnect"] button`)
 	b.at("Disconnect “Quill Desktop”?", 200)

@@ -105,7 +105,7 @@ func keep(ctx context.Context, t *testing.T, file string) {
 }
 
 // TestPages looks at every page and state in two sizes and two themes, keeps a
-// picture of each, and lets axe-core look too. Stops that differ in words alone
+// picture of each, and lets axe-core look at the half of them. Stops that differ in words alone
 // are looked at once.
 func TestPages(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,9 @@ func TestPages(t *testing.T) {
 			}
 			name := s.Name + "." + v.name
 			keep(ctx, t, filepath.Join(dir, name+".png"))
-			checkPage(ctx, t, name)
+			if v == views[0] || v == views[3] { // each size and each theme once
+				checkPage(ctx, t, name)
+			}
 		}
 	}
 }

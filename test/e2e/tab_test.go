@@ -314,13 +314,21 @@ func (b *tab) answer(decision string) {
 	b.press(`button[value=` + decision + `]`)
 }
 
+// sticksOut lists what is wider than the card that it lies in.
+const sticksOut = `[...document.querySelectorAll('.card *')].filter(e => !e.closest('.code, .vh') &&
+	e.getBoundingClientRect().right > e.closest('.card').getBoundingClientRect().right).map(e => e.outerHTML.slice(0, 60))`
+
 // look keeps pictures of the page, light and dark, and lets axe-core see it in
-// both. Without JavaScript there is one picture.
+// the tab's own scheme: TestPages has the others. Without JavaScript there is one
+// picture.
 func (b *tab) look(name string) {
 	b.t.Helper()
 	b.until(`document.getAnimations().every(a => a.playState === 'finished')`)
 	if wide := eval[bool](b, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
 		b.t.Errorf("%s (%s) scrolls sideways", b.where(), name)
+	}
+	if over := eval[[]string](b, sticksOut); len(over) > 0 {
+		b.t.Errorf("%s (%s): out of their card stick %q", b.where(), name, over)
 	}
 	b.pictures++
 	name = fmt.Sprintf("%02d-%s.%d", b.pictures, name, b.view.width)
@@ -329,13 +337,17 @@ func (b *tab) look(name string) {
 		return
 	}
 	eval[any](b, b.axe+";0")
-	for _, scheme := range []string{"dark", "light"} {
+	schemes := []string{"dark", "light"}
+	if b.view.scheme == "dark" {
+		slices.Reverse(schemes)
+	}
+	for _, scheme := range schemes {
 		if err := look(b.ctx, view{width: b.view.width, height: b.view.height, scheme: scheme}); err != nil {
 			b.t.Fatal(err)
 		}
 		b.picture(name + "-" + scheme)
-		checkPage(b.ctx, b.t, name+"-"+scheme)
 	}
+	checkPage(b.ctx, b.t, name)
 }
 
 func (b *tab) picture(name string) {
