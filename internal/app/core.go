@@ -27,6 +27,9 @@ type Options struct {
 	Now func() time.Time
 	// Store is open and migrated. Required.
 	Store *sqlstore.Store
+	// Passwords says what hashing costs, for tests; AtOnce is the configuration's.
+	// Default: package login's.
+	Passwords login.PasswordOptions
 
 	clock *clock // nil where Now was given or the database has none
 }
@@ -97,7 +100,8 @@ func newCore(ctx context.Context, o Options) (*Core, error) {
 
 func (c *Core) addPeople(o Options) (err error) {
 	s, cfg := o.Store, o.Config
-	if c.Passwords, err = login.NewPasswords(login.PasswordOptions{AtOnce: cfg.PasswordHashingAtOnce}); err != nil {
+	o.Passwords.AtOnce = cfg.PasswordHashingAtOnce
+	if c.Passwords, err = login.NewPasswords(o.Passwords); err != nil {
 		return err
 	}
 	c.Accounts, err = login.NewAccounts(login.AccountOptions{Users: s, Sessions: s, Devices: s, Setup: s, Grants: s,

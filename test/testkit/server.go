@@ -129,11 +129,20 @@ func (s *Server) Again(t testing.TB) *Server {
 func (s *Server) start(t testing.TB) {
 	t.Helper()
 	log := slog.New(slog.NewJSONHandler(s.Logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a, err := app.New(t.Context(), app.Options{Config: s.Config, Log: log, Now: s.Clock.Now, Store: s.DB})
+	a, err := app.New(t.Context(), app.Options{Config: s.Config, Log: log, Now: s.Clock.Now, Store: s.DB, Passwords: s.passwords()})
 	if err != nil {
 		t.Fatalf("start server: %v", err)
 	}
 	s.App = a
+}
+
+// passwords makes hashing cheap, but for a test that limits how much of it is
+// done at once, which is about its cost.
+func (s *Server) passwords() login.PasswordOptions {
+	if s.Config.PasswordHashingAtOnce > 0 {
+		return login.PasswordOptions{}
+	}
+	return login.PasswordOptions{MemoryKiB: 64, Iterations: 1}
 }
 
 func (s *Server) seed(t testing.TB) {
