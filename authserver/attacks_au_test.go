@@ -20,6 +20,7 @@ func badResources() map[string]string {
 		"AU-01 the issuer":         testkit.Issuer,
 		"AU-01 another scheme":     "http://mcp.example.com/files",
 		"AU-01 dots out of a path": testkit.Resource + "/../secret",
+		"AU-01 encoded dots":       testkit.Resource + "/%2e%2e/secret",
 		"AU-02 relative":           "/files",
 		"AU-02 fragment":           testkit.Resource + "#x",
 		"AU-02 empty fragment":     testkit.Resource + "#",

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +60,9 @@ func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return s.refuse(w, r, a, err)
 	}
+	if looksOnly(w, r) {
+		return nil
+	}
 	if slices.Contains(req.Prompt, "none") {
 		return s.withoutPages(w, r, a, req)
 	}
@@ -76,6 +80,17 @@ func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.Redirect(w, r, next.page, http.StatusSeeOther)
 	return nil
+}
+
+// looksOnly answers HEAD, which is safe (RFC 9110 §9.2.1): a program that only
+// looks at a link makes no request, session or code.
+func looksOnly(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodHead {
+		return false
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	return true
 }
 
 // begin stores the request and decides its first step.
@@ -215,7 +230,29 @@ func (s *Server) validate(ctx context.Context, a *asked) (*flow.AuthorizationReq
 	if _, err := s.newAuthorizeRequest(ctx, p, &fositeClient{c: a.client, redirectURI: a.redirectURI, scopes: scopes}, res.Identifier); err != nil {
 		return nil, err
 	}
-	return s.newRequest(ctx, a, res, scopes, slices.Contains(asked, oauth.OfflineAccess)), nil
+	anew, err := s.signInAnew(a)
+	if err != nil {
+		return nil, err
+	}
+	req := s.newRequest(ctx, a, res, scopes, slices.Contains(asked, oauth.OfflineAccess))
+	if anew {
+		req.Prompt = append(req.Prompt, flow.PromptLogin)
+	}
+	return req, nil
+}
+
+// signInAnew reports whether max_age asks for a new sign-in: the person's last
+// one is longer ago, in seconds (OpenID Connect Core §3.1.2.1).
+func (s *Server) signInAnew(a *asked) (bool, error) {
+	raw := a.params.Get("max_age")
+	if raw == "" {
+		return false, nil
+	}
+	seconds, err := strconv.ParseUint(raw, 10, 31)
+	if err != nil {
+		return false, oauth.InvalidRequest("max_age must be a number of seconds")
+	}
+	return s.o.Now().Sub(a.session.SignedInAt()) > time.Duration(seconds)*time.Second, nil
 }
 
 // checkParams applies what needs no state.
@@ -267,8 +304,8 @@ func (s *Server) newRequest(ctx context.Context, a *asked, res resource.Resource
 // withoutPages serves prompt=none: a response at once, or an error (OpenID
 // Connect Core §3.1.2.6, AR-11).
 func (s *Server) withoutPages(w http.ResponseWriter, r *http.Request, a *asked, req *flow.AuthorizationRequest) error {
-	if !a.session.SignedIn() {
-		return s.refuse(w, r, a, oauth.LoginRequired("nobody is signed in"))
+	if req.NeedsSignIn(a.session) {
+		return s.refuse(w, r, a, oauth.LoginRequired("the person has to sign in"))
 	}
 	// decided first: a request that no page will finish is not stored
 	next, err := s.decide(r.Context(), req, a.client, a.session)

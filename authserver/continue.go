@@ -35,13 +35,11 @@ type nextStep struct {
 // an unfinished request. Sign-in and consent return here and never go to one
 // another.
 func (s *Server) decide(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session) (nextStep, error) {
-	if !sess.SignedIn() {
-		return nextStep{page: s.pageURL(pathSignIn, req.ID)}, nil
-	}
-	if slices.Contains(req.Prompt, "login") && sess.AuthTime.Before(req.CreatedAt) {
-		return nextStep{page: s.pageURL(pathSignIn, req.ID) + "&confirm=1"}, nil
-	}
 	switch {
+	case !sess.SignedIn():
+		return nextStep{page: s.pageURL(pathSignIn, req.ID)}, nil
+	case req.NeedsSignIn(sess):
+		return nextStep{page: s.pageURL(pathSignIn, req.ID) + "&confirm=1"}, nil
 	case req.Decision != "" && req.DecidedBy != sess.Subject:
 		return nextStep{}, stopped(http.StatusBadRequest, web.CaseExpired, req)
 	case req.Decision == flow.DecisionDeny:
@@ -119,6 +117,9 @@ func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !req.FinishedAt.IsZero() {
 		return s.alreadyAnswered(req)
+	}
+	if looksOnly(w, r) {
+		return nil
 	}
 	client, err := s.o.Resolver.Resolve(ctx, req.ClientID)
 	if err != nil {

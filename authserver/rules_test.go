@@ -129,7 +129,7 @@ func TestA30_Prompt(t *testing.T) {
 		k.connect(a, nil)
 		for _, prompt := range []string{"", "select_account", "create", "unknown values"} {
 			k.sub("A30 prompt="+prompt+" changes nothing", func(t *testing.T) {
-				if page := k.open(k.person, k.authorizeURL(a, values("prompt", prompt, "max_age", "x", "foo", "bar"))); page.Leaves == nil || page.Leaves.Query().Get("code") == "" {
+				if page := k.open(k.person, k.authorizeURL(a, values("prompt", prompt, "foo", "bar"))); page.Leaves == nil || page.Leaves.Query().Get("code") == "" {
 					t.Errorf("%d %q leading to %v", page.Status, page.Heading, page.Leaves)
 				}
 			})
@@ -147,6 +147,47 @@ func TestA30_Prompt(t *testing.T) {
 			if err != nil || back.Leaves == nil || back.Leaves.Query().Get("code") == "" {
 				t.Fatalf("after sign-in: %v", err)
 			}
+		})
+		for name, changes := range map[string]url.Values{"prompt=login": values("prompt", "login"), "max_age": values("max_age", "0")} {
+			k.sub("A30 "+name+": no consent before the sign-in", func(t *testing.T) {
+				stranger := k.register(appRedirect)
+				k.Clock.Advance(time.Second)
+				page := k.open(k.person, k.authorizeURL(stranger, changes))
+				k.unchanged(func() {
+					early := k.open(k.person, k.URL("/consent?request="+requestOf(t, page)))
+					if early.Form("/sign-in") == nil || early.Form("/consent") != nil {
+						t.Errorf("%d %q, want the sign-in page", early.Status, early.Heading)
+					}
+				})
+				if page, err := k.person.SignIn(k.ctx, page); err != nil || page.Form("/consent") == nil {
+					t.Errorf("after sign-in: %v, want the consent page", err)
+				}
+			})
+		}
+		k.sub("max_age within its time changes nothing", func(t *testing.T) {
+			k.Clock.Advance(10 * time.Second)
+			if page := k.open(k.person, k.authorizeURL(a, values("max_age", "60"))); page.Leaves == nil || page.Leaves.Query().Get("code") == "" {
+				t.Errorf("%d %q", page.Status, page.Heading)
+			}
+			k.Clock.Advance(60 * time.Second)
+			if page := k.open(k.person, k.authorizeURL(a, values("max_age", "60"))); page.Form("/sign-in") == nil {
+				t.Errorf("%d %q, want the sign-in page", page.Status, page.Heading)
+			}
+			wantRedirect(t, k.open(k.person, k.authorizeURL(a, values("max_age", "60", "prompt", "none"))), a, "login_required")
+			for _, bad := range []string{"x", "-1", "1.5", "99999999999"} {
+				wantRedirect(t, k.open(k.person, k.authorizeURL(a, values("max_age", bad))), a, "invalid_request")
+			}
+		})
+		k.sub("HEAD looks and makes nothing", func(t *testing.T) {
+			k.unchanged(func() {
+				req, err := http.NewRequestWithContext(k.ctx, http.MethodHead, k.authorizeURL(a, nil), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if page, err := k.person.Do(req); err != nil || page.Status != http.StatusOK || page.Leaves != nil || page.Header.Get("Set-Cookie") != "" {
+					t.Errorf("%+v, %v; want an empty 200", page, err)
+				}
+			})
 		})
 		k.sub("A30 prompt=login consent asks both", func(t *testing.T) {
 			k.Clock.Advance(time.Second)

@@ -113,7 +113,7 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !sess.SignedIn() || req.Decision != "" && req.FinishedAt.IsZero() {
+	if req.NeedsSignIn(sess) || req.Decision != "" && req.FinishedAt.IsZero() {
 		return h.goOn(w, r, req.ID)
 	}
 	q, err := h.question(r.Context(), sess, req)
@@ -133,7 +133,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !sess.SignedIn() {
+	if req.NeedsSignIn(sess) {
 		return h.goOn(w, r, req.ID)
 	}
 	shownAt, err := h.o.Forms.Check(r.Context(), sess, formPurpose, req.ID, form.Get("txn"))

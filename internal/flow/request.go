@@ -8,6 +8,7 @@ package flow
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,9 @@ const (
 
 // Decision is a person's answer on the consent page.
 type Decision string
+
+// PromptLogin is the prompt value that asks for a new sign-in.
+const PromptLogin = "login"
 
 // Answers on the consent page; the empty Decision is no answer yet.
 const (
@@ -51,7 +55,8 @@ type AuthorizationRequest struct {
 	// State is echoed byte-exact; HasState tells an empty one from none.
 	State    string
 	HasState bool
-	// Prompt is the prompt parameter's values (OpenID Connect Core §3.1.2.1).
+	// Prompt is the prompt parameter's values (OpenID Connect Core §3.1.2.1), with
+	// "login" also when max_age asks for it.
 	Prompt []string
 	// CodeChallenge is the S256 challenge.
 	CodeChallenge string
@@ -79,6 +84,12 @@ type AuthorizationRequest struct {
 	// OnceHash finds the request from /return/{once}; ReturnedAt is its first GET.
 	OnceHash   string
 	ReturnedAt time.Time
+}
+
+// NeedsSignIn reports whether the person has to sign in before the request goes
+// on: nobody is signed in, or the request wants it done anew.
+func (r *AuthorizationRequest) NeedsSignIn(s *Session) bool {
+	return !s.SignedIn() || slices.Contains(r.Prompt, PromptLogin) && s.AuthTime.Before(r.CreatedAt)
 }
 
 // Answer is what Store.AnswerRequest writes.

@@ -26,6 +26,14 @@ type Session struct {
 // SignedIn reports whether a person is signed in.
 func (s *Session) SignedIn() bool { return s != nil && s.Subject != "" }
 
+// SignedInAt is when the person signed in, zero when nobody is.
+func (s *Session) SignedInAt() time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	return s.AuthTime
+}
+
 // Sessions finds and makes browser sessions; internal/login implements it over
 // gorilla/sessions with the row in the database.
 type Sessions interface {

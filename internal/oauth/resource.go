@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"net/url"
-	"path"
 	"strings"
 )
 
@@ -10,8 +9,8 @@ import (
 const maxResource = 2048
 
 // ParseResource checks the syntax of a resource indicator (RFC 8707 §2): an
-// absolute http or https URI with a host, without fragment and without
-// userinfo, at most 2048 bytes of ASCII. Anything else is invalid_target.
+// absolute http or https URI with a host, without fragment, userinfo and dot
+// segments, at most 2048 bytes of ASCII. Anything else is invalid_target.
 func ParseResource(raw string) (*url.URL, error) {
 	switch {
 	case raw == "":
@@ -36,13 +35,16 @@ func ParseResource(raw string) (*url.URL, error) {
 		return nil, InvalidTarget("resource must not have userinfo")
 	case strings.HasSuffix(u.Host, ":"):
 		return nil, InvalidTarget("resource has an empty port")
+	case hasDotSegment(u.Path):
+		// encoded or not: programs differ in what such a path names
+		return nil, InvalidTarget("resource must not have dot segments")
 	}
 	return u, nil
 }
 
 // CanonicalResource returns the form in which resource indicators are compared
 // (rule A23): scheme and host in lower case, no default port, no trailing
-// slash, dot segments resolved; the query, if any, stays.
+// slash; the query, if any, stays.
 func CanonicalResource(raw string) (string, error) {
 	u, err := ParseResource(raw)
 	if err != nil {
@@ -55,12 +57,7 @@ func CanonicalResource(raw string) (string, error) {
 	if port := u.Port(); port != "" && !(u.Scheme == "https" && port == "443") && !(u.Scheme == "http" && port == "80") {
 		host += ":" + port
 	}
-	p := u.EscapedPath()
-	if hasDotSegment(p) {
-		p = path.Clean(p)
-	}
-	p = strings.TrimSuffix(p, "/")
-	s := u.Scheme + "://" + host + p
+	s := u.Scheme + "://" + host + strings.TrimSuffix(u.EscapedPath(), "/")
 	if u.RawQuery != "" {
 		s += "?" + u.RawQuery
 	}
@@ -77,6 +74,7 @@ func ResourceWithin(parent, child string) bool {
 	return !strings.Contains(parent, "?") && strings.HasPrefix(child, parent+"/")
 }
 
+// hasDotSegment looks at a decoded path.
 func hasDotSegment(p string) bool {
 	for seg := range strings.SplitSeq(p, "/") {
 		if seg == "." || seg == ".." {
