@@ -152,10 +152,7 @@ func (a *App) mount(routers []router) error {
 	}
 	a.public = a.edge.Site(endpoint.SiteOptions{Issuer: a.cfg.IssuerURL(), Hosts: a.cfg.AllowedHosts,
 		Development: a.cfg.Dev(), TrustedProxies: a.cfg.Proxies(), Root: root, Pages: pages, Endpoints: endpoints,
-		CrossSite: authserver.CrossSitePatterns(),
-		CORS: func(next http.Handler) http.Handler {
-			return endpoint.CORS(next, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions)
-		}})
+		CrossSite: authserver.CrossSitePatterns(), CORS: endpoint.CORS})
 	return nil
 }
 

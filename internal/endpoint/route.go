@@ -54,10 +54,27 @@ func (s *site) notFound(w http.ResponseWriter, r *http.Request) {
 // program serves a mux of endpoints: 405 is JSON.
 func (s *site) program(mux *http.ServeMux) http.Handler {
 	h := s.methods(mux, s.JSON)
-	if s.CORS != nil {
-		h = s.CORS(h)
+	if s.CORS == nil {
+		return h
 	}
-	return h
+	reading := s.CORS(h, http.MethodGet, http.MethodHead, http.MethodOptions)
+	writing := s.CORS(h, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if takesPost(mux, r) {
+			writing.ServeHTTP(w, r)
+			return
+		}
+		reading.ServeHTTP(w, r)
+	})
+}
+
+// takesPost reports whether the path of r has a route for POST. A route without
+// a method is a document, which is only read.
+func takesPost(mux *http.ServeMux, r *http.Request) bool {
+	post := r.WithContext(r.Context())
+	post.Method = http.MethodPost
+	_, pattern := mux.Handler(post)
+	return strings.HasPrefix(pattern, http.MethodPost+" ")
 }
 
 // people serves the mux of pages: 405 is a page, and a POST from another

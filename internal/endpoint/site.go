@@ -42,8 +42,8 @@ type SiteOptions struct {
 	// may post to: "POST /authorize", which changes nothing by itself (AR-10).
 	CrossSite []string
 	// CORS, when set, wraps Root and Endpoints, their errors and their preflight
-	// requests included (rule A7); never Pages.
-	CORS func(http.Handler) http.Handler
+	// requests included, for the methods that the path has (rule A7); never Pages.
+	CORS func(next http.Handler, methods ...string) http.Handler
 }
 
 // site is the handler made of SiteOptions.

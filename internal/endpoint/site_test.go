@@ -252,7 +252,7 @@ func TestBodyLimit(t *testing.T) {
 func TestA7CORSOnErrors(t *testing.T) {
 	t.Parallel()
 	h, _ := newSite(t, "https://id.example", func(o *endpoint.SiteOptions) {
-		o.CORS = func(next http.Handler) http.Handler { return endpoint.CORS(next, "POST", "OPTIONS") }
+		o.CORS = endpoint.CORS
 	})
 	for _, method := range []string{"GET", "OPTIONS", "POST"} {
 		w := send(h, method, "https://id.example/token", header("Origin", "https://app.example"))
@@ -278,4 +278,29 @@ func FuzzClientIP(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A preflight allows the methods that the path has, whatever it asks for.
+func TestA7PreflightNamesTheRoutesMethods(t *testing.T) {
+	t.Parallel()
+	h, _ := newSite(t, "https://id.example/tenant", func(o *endpoint.SiteOptions) {
+		o.CORS = endpoint.CORS
+		o.Endpoints.Handle("/jwks.json", http.NotFoundHandler()) // answers every method itself
+	})
+	for _, tt := range []struct{ path, method, want string }{
+		{"/.well-known/oauth-authorization-server/tenant", "GET", "GET"},
+		{"/.well-known/oauth-authorization-server/tenant", "POST", ""},
+		{"/tenant/jwks.json", "HEAD", "HEAD"},
+		{"/tenant/jwks.json", "POST", ""},
+		{"/tenant/token", "POST", "POST"},
+		{"/tenant/token", "DELETE", ""},
+	} {
+		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
+			w := send(h, "OPTIONS", "https://id.example"+tt.path,
+				header("Origin", "https://client.example", "Access-Control-Request-Method", tt.method))
+			if got := w.Header().Get("Access-Control-Allow-Methods"); w.Code != http.StatusNoContent || got != tt.want {
+				t.Errorf("preflight: %d, Access-Control-Allow-Methods %q; want 204 and %q", w.Code, got, tt.want)
+			}
+		})
+	}
 }
