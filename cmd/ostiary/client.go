@@ -185,19 +185,19 @@ type clientView struct {
 	ClientID string            `json:"client_id"`
 	Kind     registration.Kind `json:"kind"`
 	registration.ClientMetadata
-	Resources  []string  `json:"resources,omitempty"`
-	Enabled    bool      `json:"enabled"`
-	DisabledAt time.Time `json:"disabled_at,omitzero"`
-	VerifiedAt time.Time `json:"verified_at,omitzero"`
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
-	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+	Resources  []string `json:"resources,omitempty"`
+	Enabled    bool     `json:"enabled"`
+	DisabledAt instant  `json:"disabled_at,omitzero"`
+	VerifiedAt instant  `json:"verified_at,omitzero"`
+	CreatedAt  instant  `json:"created_at"`
+	UpdatedAt  instant  `json:"updated_at"`
+	LastUsedAt instant  `json:"last_used_at,omitzero"`
 }
 
 func newClientView(client registration.Client) clientView {
 	return clientView{ClientID: client.ID, Kind: client.Kind, ClientMetadata: client.Metadata, Resources: client.Resources,
-		Enabled: client.Enabled(), DisabledAt: client.DisabledAt, VerifiedAt: client.VerifiedAt,
-		CreatedAt: client.CreatedAt, UpdatedAt: client.UpdatedAt, LastUsedAt: client.LastUsedAt}
+		Enabled: client.Enabled(), DisabledAt: instant{client.DisabledAt}, VerifiedAt: instant{client.VerifiedAt},
+		CreatedAt: instant{client.CreatedAt}, UpdatedAt: instant{client.UpdatedAt}, LastUsedAt: instant{client.LastUsedAt}}
 }
 
 func (c *cli) printAdded(cmd *cobra.Command, client registration.Client, secret oauth.Secret) error {

@@ -24,35 +24,28 @@ func newGrantCmd(c *cli) *cobra.Command {
 
 // grantView is a grant as commands print it; never a token and never the salt.
 type grantView struct {
-	ID             string     `json:"id"`
-	Subject        string     `json:"subject"`
-	ClientID       string     `json:"client_id"`
-	Resource       string     `json:"resource"`
-	Scopes         []string   `json:"scopes"`
-	OfflineAccess  bool       `json:"offline_access"`
-	RedirectURI    string     `json:"redirect_uri"`
-	Generation     int        `json:"generation"`
-	CreatedAt      time.Time  `json:"created_at"`
-	LastUsedAt     *time.Time `json:"last_used_at,omitempty"`
-	RefreshExpires *time.Time `json:"refresh_expires_at,omitempty"`
-	ExpiresAt      time.Time  `json:"expires_at"`
-	EndedAt        *time.Time `json:"ended_at,omitempty"`
-	EndReason      string     `json:"end_reason,omitempty"`
-	Live           bool       `json:"live"`
+	ID             string   `json:"id"`
+	Subject        string   `json:"subject"`
+	ClientID       string   `json:"client_id"`
+	Resource       string   `json:"resource"`
+	Scopes         []string `json:"scopes"`
+	OfflineAccess  bool     `json:"offline_access"`
+	RedirectURI    string   `json:"redirect_uri"`
+	Generation     int      `json:"generation"`
+	CreatedAt      instant  `json:"created_at"`
+	LastUsedAt     *instant `json:"last_used_at,omitempty"`
+	RefreshExpires *instant `json:"refresh_expires_at,omitempty"`
+	ExpiresAt      instant  `json:"expires_at"`
+	EndedAt        *instant `json:"ended_at,omitempty"`
+	EndReason      string   `json:"end_reason,omitempty"`
+	Live           bool     `json:"live"`
 }
 
 func viewOf(g grant.Grant, now time.Time) grantView {
 	return grantView{ID: g.ID, Subject: g.Subject, ClientID: g.ClientID, Resource: g.Resource, Scopes: g.Scopes,
-		OfflineAccess: g.OfflineAccess, RedirectURI: g.RedirectURI, Generation: g.Generation, CreatedAt: g.CreatedAt,
-		LastUsedAt: optional(g.AdvancedAt), RefreshExpires: optional(g.RefreshExpiresAt), ExpiresAt: g.ExpiresAt,
+		OfflineAccess: g.OfflineAccess, RedirectURI: g.RedirectURI, Generation: g.Generation, CreatedAt: instant{g.CreatedAt},
+		LastUsedAt: optional(g.AdvancedAt), RefreshExpires: optional(g.RefreshExpiresAt), ExpiresAt: instant{g.ExpiresAt},
 		EndedAt: optional(g.EndedAt), EndReason: g.EndReason, Live: g.Live(now)}
-}
-
-func optional(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // withGrants calls fn with the administration of grants.
@@ -187,11 +180,4 @@ func (c *cli) printGrant(cmd *cobra.Command, g grant.Grant) error {
 			[]string{"last_used_at", stamp(v.LastUsedAt)}, []string{"refresh_expires_at", stamp(v.RefreshExpires)},
 			[]string{"expires_at", stamp(&v.ExpiresAt)}, []string{"ended_at", stamp(v.EndedAt)})
 	})
-}
-
-func stamp(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return t.UTC().Format(time.RFC3339)
 }

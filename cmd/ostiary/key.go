@@ -26,7 +26,7 @@ func newKeyListCmd(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(cmd, list, func(w io.Writer) { table(w, keyRows(list)...) })
+				return c.print(cmd, keyViews(list), func(w io.Writer) { table(w, keyRows(list)...) })
 			})
 		}}
 	addJSON(cmd)
@@ -58,13 +58,41 @@ when the old key may be known to others.`,
 				if err != nil {
 					return err
 				}
-				return c.print(cmd, done, func(w io.Writer) { printRotation(w, done) })
+				view := rotationView{Next: newKeyView(done.Next), Previous: keyViews(done.Previous), Immediate: done.Immediate}
+				return c.print(cmd, view, func(w io.Writer) { printRotation(w, done) })
 			})
 		}}
 	cmd.Flags().BoolVar(&now, "now", false, "do not wait until cached key sets have expired")
 	addYes(cmd)
 	addJSON(cmd)
 	return cmd
+}
+
+// keyView is a signing key as the command line prints it; never its private half.
+type keyView struct {
+	keys.Info
+	CreatedAt instant `json:"created_at"`
+	ActiveAt  instant `json:"active_at"`
+	RetireAt  instant `json:"retire_at,omitzero"`
+}
+
+// rotationView is keys.Rotation as the command line prints it.
+type rotationView struct {
+	Next      keyView   `json:"next"`
+	Previous  []keyView `json:"previous"`
+	Immediate bool      `json:"immediate"`
+}
+
+func newKeyView(k keys.Info) keyView {
+	return keyView{Info: k, CreatedAt: instant{k.CreatedAt}, ActiveAt: instant{k.ActiveAt}, RetireAt: instant{k.RetireAt}}
+}
+
+func keyViews(list []keys.Info) []keyView {
+	views := make([]keyView, 0, len(list))
+	for _, k := range list {
+		views = append(views, newKeyView(k))
+	}
+	return views
 }
 
 func printRotation(w io.Writer, done keys.Rotation) {
@@ -81,11 +109,7 @@ func printRotation(w io.Writer, done keys.Rotation) {
 func keyRows(list []keys.Info) [][]string {
 	rows := [][]string{{"KID", "ALG", "STATE", "SIGNS FROM", "PUBLISHED UNTIL"}}
 	for _, k := range list {
-		until := "-"
-		if !k.RetireAt.IsZero() {
-			until = k.RetireAt.UTC().Format(time.RFC3339)
-		}
-		rows = append(rows, []string{k.KID, k.Algorithm, string(k.State), k.ActiveAt.UTC().Format(time.RFC3339), until})
+		rows = append(rows, []string{k.KID, k.Algorithm, string(k.State), stamp(&instant{k.ActiveAt}), stamp(&instant{k.RetireAt})})
 	}
 	return rows
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/migrations"
@@ -50,9 +49,9 @@ func newMigrateStatusCmd(c *cli) *cobra.Command {
 
 // migration is a row of migrate status.
 type migration struct {
-	Version   int64      `json:"version"`
-	Name      string     `json:"name"`
-	AppliedAt *time.Time `json:"applied_at"` // null: pending
+	Version   int64    `json:"version"`
+	Name      string   `json:"name"`
+	AppliedAt *instant `json:"applied_at"` // null: pending
 }
 
 func (c *cli) migrateStatus(cmd *cobra.Command) error {
@@ -74,8 +73,8 @@ func (c *cli) migrateStatus(cmd *cobra.Command) error {
 		m := migration{Version: s.Version, Name: filepath.Base(s.Name)}
 		applied := "pending"
 		if !s.AppliedAt.IsZero() {
-			at := s.AppliedAt.UTC()
-			m.AppliedAt, applied = &at, at.Format(time.RFC3339)
+			m.AppliedAt = optional(s.AppliedAt)
+			applied = stamp(m.AppliedAt)
 		}
 		list = append(list, m)
 		rows = append(rows, []string{fmt.Sprint(m.Version), m.Name, applied})

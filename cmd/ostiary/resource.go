@@ -309,13 +309,13 @@ type resourceView struct {
 	ClaimedName string           `json:"claimed_name,omitempty"`
 	Default     bool             `json:"default"`
 	Scopes      []resource.Scope `json:"scopes"`
-	CreatedAt   time.Time        `json:"created_at"`
-	UpdatedAt   time.Time        `json:"updated_at"`
+	CreatedAt   instant          `json:"created_at"`
+	UpdatedAt   instant          `json:"updated_at"`
 }
 
 func newResourceView(r resource.Resource) resourceView {
 	v := resourceView{Resource: r.Identifier, Name: r.Name, ClaimedName: r.ClaimedName, Default: r.Default,
-		Scopes: r.Scopes, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
+		Scopes: r.Scopes, CreatedAt: instant{r.CreatedAt}, UpdatedAt: instant{r.UpdatedAt}}
 	if v.Scopes == nil {
 		v.Scopes = []resource.Scope{}
 	}

@@ -179,23 +179,23 @@ func (c *cli) editUser(cmd *cobra.Command, who string, step func(a *login.Accoun
 
 // userView is an account as the command line prints it; never its password's hash.
 type userView struct {
-	ID                string    `json:"id"`
-	Email             string    `json:"email"`
-	Name              string    `json:"name,omitempty"`
-	Operator          bool      `json:"operator"`
-	Enabled           bool      `json:"enabled"`
-	HasPassword       bool      `json:"has_password"`
-	DisabledAt        time.Time `json:"disabled_at,omitzero"`
-	PasswordChangedAt time.Time `json:"password_changed_at,omitzero"`
-	LastSignInAt      time.Time `json:"last_sign_in_at,omitzero"`
-	CreatedAt         time.Time `json:"created_at"`
-	UpdatedAt         time.Time `json:"updated_at"`
+	ID                string  `json:"id"`
+	Email             string  `json:"email"`
+	Name              string  `json:"name,omitempty"`
+	Operator          bool    `json:"operator"`
+	Enabled           bool    `json:"enabled"`
+	HasPassword       bool    `json:"has_password"`
+	DisabledAt        instant `json:"disabled_at,omitzero"`
+	PasswordChangedAt instant `json:"password_changed_at,omitzero"`
+	LastSignInAt      instant `json:"last_sign_in_at,omitzero"`
+	CreatedAt         instant `json:"created_at"`
+	UpdatedAt         instant `json:"updated_at"`
 }
 
 func newUserView(u login.User) userView {
 	return userView{ID: u.ID, Email: u.Email, Name: u.Name, Operator: u.Operator, Enabled: u.Enabled(),
-		HasPassword: u.PasswordHash != "", DisabledAt: u.DisabledAt, PasswordChangedAt: u.PasswordChangedAt,
-		LastSignInAt: u.LastSignInAt, CreatedAt: u.CreatedAt, UpdatedAt: u.UpdatedAt}
+		HasPassword: u.PasswordHash != "", DisabledAt: instant{u.DisabledAt}, PasswordChangedAt: instant{u.PasswordChangedAt},
+		LastSignInAt: instant{u.LastSignInAt}, CreatedAt: instant{u.CreatedAt}, UpdatedAt: instant{u.UpdatedAt}}
 }
 
 func (c *cli) printUsers(cmd *cobra.Command, users []login.User) error {

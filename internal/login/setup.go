@@ -117,6 +117,7 @@ func (h *Handler) setupAccount(w http.ResponseWriter, r *http.Request, sess *flo
 	if err != nil {
 		return err
 	}
+	user.LastSignInAt = user.CreatedAt
 	_, err = h.o.Sessions.SignIn(w, r, user, func(ctx context.Context) error {
 		if err := h.spendLink(ctx, link); err != nil {
 			return err

@@ -59,6 +59,9 @@ func TestSetup(t *testing.T) {
 		if !s.SignedIn() || !s.Operator || s.Email != ada || s.ID == before.ID {
 			t.Fatalf("session = %+v, want the new operator's, with a new id", s)
 		}
+		if users, err := w.db.ListUsers(t.Context()); err != nil || len(users) != 1 || users[0].LastSignInAt.IsZero() {
+			t.Errorf("users = %+v, %v; want the operator, who has signed in", users, err)
+		}
 		server := b.get("/tenant/setup")
 		wantPage(t, server, http.StatusOK, "Add your first MCP server")
 		form := url.Values{"step": {"server"}, "txn": {txn(t, server)}, "url": {"ftp://mcp.example"}}
