@@ -33,6 +33,7 @@ func (rd *Renderer) funcs() template.FuncMap {
 		"contact": rd.contact,
 		"day":     rd.day,
 		"moment":  rd.moment,
+		"minute":  rd.minute,
 		"ago":     rd.ago,
 		"daysTo":  rd.daysTo,
 		"zulu":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -147,6 +148,15 @@ func (rd *Renderer) moment(t time.Time) (template.HTML, error) {
 		return rd.catalogue.html("date.today_at", "time", t.Format("15:04"))
 	}
 	return template.HTML(rd.day(t)), nil
+}
+
+// minute is "today at 10:42 UTC" or "on 3 November at 10:42 UTC", for what people
+// compare with their own memory.
+func (rd *Renderer) minute(t time.Time) (template.HTML, error) {
+	if t, now := t.UTC(), rd.o.Now().UTC(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return rd.moment(t)
+	}
+	return rd.catalogue.html("date.on_at", "day", rd.day(t), "time", t.UTC().Format("15:04"))
 }
 
 // ago is how long t lies back, in the largest unit that fits.

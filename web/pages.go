@@ -211,7 +211,10 @@ type Account struct {
 // ReuseNotice is the red note of pages.md 4.7.
 type ReuseNotice struct {
 	Client Client
-	At     time.Time
+	// Server is the MCP server's name.
+	Server string
+	// At is when the app was last disconnected for it.
+	At time.Time
 }
 
 // Disconnect is the confirmation page of an app's Disconnect button.

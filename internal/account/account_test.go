@@ -379,11 +379,30 @@ func TestDisconnectRefused(t *testing.T) {
 func TestReuseNotice(t *testing.T) {
 	each(t, "", func(t *testing.T, w *world) {
 		b := w.signedIn("ada", "")
-		w.allow("g1", "ada", "quill", calendar, "read")
-		if _, err := w.db.EndGrant(t.Context(), "g1", grant.ReasonRefreshReuse, w.now); err != nil {
-			t.Fatal(err)
+		end := func(id, resource, reason string, at time.Time) {
+			t.Helper()
+			w.allow(id, "ada", "quill", resource, "read")
+			if _, err := w.db.EndGrant(t.Context(), id, reason, at); err != nil {
+				t.Fatal(err)
+			}
 		}
-		wantWords(t, b.page("/account"), "Someone may have copied this app’s access")
+		notes := func() int { return strings.Count(b.page("/account"), "Someone may have copied this app’s access") }
+		end("old", calendar, grant.ReasonRefreshReuse, w.now.AddDate(0, 0, -31))
+		if n := notes(); n != 0 {
+			t.Errorf("%d notes of what is 31 days old, want none", n)
+		}
+		end("g1", calendar, grant.ReasonRefreshReuse, w.now.AddDate(0, 0, -2))
+		wantWords(t, b.page("/account"), "<b>Team Calendar</b>", "on 19 November at 12:00 UTC")
+		end("g2", calendar, grant.ReasonCodeReuse, w.now.Add(-time.Hour))
+		end("g3", calendar, grant.ReasonRefreshReuse, w.now.Add(-2*time.Hour))
+		wantWords(t, b.page("/account"), "today at 11:00 UTC")
+		if n := notes(); n != 1 {
+			t.Errorf("%d notes for one app at one server, want 1, the newest", n)
+		}
+		end("g4", files, grant.ReasonRefreshReuse, w.now)
+		if n := notes(); n != 2 {
+			t.Errorf("%d notes for two servers, want 2", n)
+		}
 	})
 }
 

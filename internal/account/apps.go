@@ -1,7 +1,6 @@
 package account
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -48,7 +47,7 @@ func opaque(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// groupApps groups grants by client and resource, newest first.
+// groupApps groups grants by client and resource, in their order.
 func groupApps(grants []grant.Grant) []app {
 	var apps []app
 	for _, g := range grants {
@@ -240,20 +239,25 @@ func (h *Handler) disconnected(ctx context.Context, ended []grant.Grant, key str
 	return nil, nil
 }
 
-// reused lists the apps that were disconnected because a token came twice.
+// reused lists the apps that were disconnected because a token came twice, each
+// once with its last time: an app that repeats itself must not fill the page.
 func (h *Handler) reused(ctx context.Context, ended []grant.Grant) ([]web.ReuseNotice, error) {
+	ended = slices.DeleteFunc(slices.Clone(ended), func(g grant.Grant) bool {
+		return g.EndReason != grant.ReasonRefreshReuse && g.EndReason != grant.ReasonCodeReuse || h.o.Now().Sub(g.EndedAt) > reuseFor
+	})
+	slices.SortStableFunc(ended, func(a, b grant.Grant) int { return b.EndedAt.Compare(a.EndedAt) })
 	var notices []web.ReuseNotice
-	for _, g := range ended {
-		if g.EndReason != grant.ReasonRefreshReuse && g.EndReason != grant.ReasonCodeReuse || h.o.Now().Sub(g.EndedAt) > reuseFor {
-			continue
-		}
-		c, err := h.client(ctx, g.ClientID)
+	for _, a := range groupApps(ended) {
+		client, err := h.client(ctx, a.clientID)
 		if err != nil {
 			return nil, err
 		}
-		notices = append(notices, web.ReuseNotice{Client: c, At: g.EndedAt})
+		server, _, err := h.permissions(ctx, a.resource, nil)
+		if err != nil {
+			return nil, err
+		}
+		notices = append(notices, web.ReuseNotice{Client: client, Server: server, At: a.grants[0].EndedAt})
 	}
-	slices.SortStableFunc(notices, func(a, b web.ReuseNotice) int { return cmp.Compare(b.At.UnixMilli(), a.At.UnixMilli()) })
 	return notices, nil
 }
 

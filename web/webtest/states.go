@@ -130,7 +130,7 @@ func States() []State {
 		{"account-empty", 200, with(account(), func(p *web.Account) { p.Apps, p.Sessions = nil, p.Sessions[:1] })},
 		{"account-banners", 200, with(account(), func(p *web.Account) {
 			p.Disconnected, p.SessionsEnded, p.Apps = &web.Client{Name: "Draft Bot"}, true, p.Apps[:1]
-			p.Reuse = []web.ReuseNotice{{Client: client, At: now.AddDate(0, 0, -2)}}
+			p.Reuse = []web.ReuseNotice{{Client: client, Server: "Team Calendar", At: now.AddDate(0, 0, -2)}}
 		})},
 		{"disconnect", 200, web.Disconnect{Frame: account().Frame, Key: "a2", Txn: "opaque", Client: client, Server: "Team Calendar", AccessMinutes: 10}},
 		{"end-sessions", 200, web.EndSessions{Frame: account().Frame, Txn: "opaque", Others: 2}},
