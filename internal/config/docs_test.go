@@ -27,7 +27,8 @@ file named by ` + "`--config`" + ` or ` + "`OSTIARY_CONFIG`" + `, its environmen
 and flags the items of a list are separated by commas. Durations are written ` + "`90s`, `10m`, `720h`" + `.
 
 ` + "`ostiary config check`" + ` reports every mistake at once; ` + "`ostiary config print`" + ` shows each value and where it
-came from, with secrets left out. A key that ostiary does not know is a mistake.
+came from, with secrets left out. A key or an ` + "`OSTIARY_*`" + ` variable that ostiary does not know is a mistake; an
+empty variable counts as not set.
 
 `
 

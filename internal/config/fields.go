@@ -99,12 +99,17 @@ func redactURL(raw string) string {
 	return u.Redacted()
 }
 
-// nearest returns the key most like word, or "" when none is.
-func nearest(word string) string {
-	best, at := "", 3 // up to two letters wrong
+// nearest returns the key, or the one of more, that is most like word, or ""
+// when none is.
+func nearest(word string, more ...string) string {
+	keys := more
 	for _, f := range Fields() {
-		if d := distance(word, f.Key); d < at {
-			best, at = f.Key, d
+		keys = append(keys, f.Key)
+	}
+	best, at := "", max(3, len(word)/4+1) // up to two letters wrong, or a quarter of them
+	for _, key := range keys {
+		if d := distance(word, key); d < at {
+			best, at = key, d
 		}
 	}
 	return best

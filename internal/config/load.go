@@ -68,6 +68,7 @@ func Load(s Source) (*Config, error) {
 		all = append(all, c.readFile(s.File)...)
 	}
 	all = append(all, c.readEnvironment(environ)...)
+	all = append(all, unknownVariables(environ)...)
 	all = append(all, c.readFlags(s.Flags)...)
 	all = append(all, c.resolve(environ)...)
 	return c, append(all, c.mistakes(all)...).orNil()
