@@ -137,19 +137,26 @@ func (c *cli) upToDate(ctx context.Context, db *sqlstore.Store, fn func(*config.
 // make an empty one.
 func (c *cli) openStore(ctx context.Context, cfg *config.Config) (*sqlstore.Store, error) {
 	if !cfg.Postgres() {
-		info, err := os.Stat(sqliteFile(cfg))
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(sqliteFile(cfg)); errors.Is(err, fs.ErrNotExist) {
 			return nil, withHint(fmt.Errorf("there is no database at %s", sqliteFile(cfg)),
 				"start ostiary serve once, or run ostiary migrate up; --state-dir or OSTIARY_STATE_DIR names another place")
 		}
-		if err != nil {
-			return nil, fmt.Errorf("open database: %w", err)
-		}
-		if err := config.CheckOwner(sqliteFile(cfg), info); err != nil { // D18
+		if err := checkDatabaseFiles(cfg); err != nil {
 			return nil, err
 		}
 	}
 	return openDatabase(ctx, cfg)
+}
+
+// checkDatabaseFiles refuses a SQLite database that is another user's (D18) or
+// that others can read (D2).
+func checkDatabaseFiles(cfg *config.Config) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := config.CheckPrivate(sqliteFile(cfg) + suffix); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // createStore is openStore for commands that may make the database: the state
@@ -159,10 +166,8 @@ func (c *cli) createStore(ctx context.Context, cfg *config.Config) (*sqlstore.St
 		if err := config.PrepareStateDir(cfg.StateDir); err != nil {
 			return nil, err
 		}
-		for _, suffix := range []string{"", "-wal", "-shm"} {
-			if err := config.CheckPrivate(sqliteFile(cfg) + suffix); err != nil {
-				return nil, err
-			}
+		if err := checkDatabaseFiles(cfg); err != nil {
+			return nil, err
 		}
 	}
 	return openDatabase(ctx, cfg)

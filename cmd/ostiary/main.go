@@ -138,6 +138,9 @@ type hintedError struct {
 // Unwrap returns the error itself.
 func (e *hintedError) Unwrap() error { return e.error }
 
+// Hint returns the line.
+func (e *hintedError) Hint() string { return e.hint }
+
 // withHint adds what to do next to err; a nil err stays nil.
 func withHint(err error, format string, args ...any) error {
 	if err == nil {
@@ -151,11 +154,11 @@ func report(w io.Writer, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		_, _ = fmt.Fprintln(w, "ostiary:", line)
 	}
-	var hinted *hintedError
+	var hinted interface{ Hint() string }
 	var mistakes config.Mistakes
 	switch {
 	case errors.As(err, &hinted):
-		_, _ = fmt.Fprintln(w, "hint:", hinted.hint)
+		_, _ = fmt.Fprintln(w, "hint:", hinted.Hint())
 	case errors.As(err, &mistakes):
 		_, _ = fmt.Fprintln(w, "hint: ostiary config print shows each value and where it came from; docs/configuration.md tells what they mean")
 	}

@@ -35,6 +35,19 @@ func PrepareStateDir(dir string) error {
 	return nil
 }
 
+// FileError is a file or directory with the wrong owner or mode.
+type FileError struct {
+	Problem string
+	// Fix is the command that repairs it.
+	Fix string
+}
+
+// Error returns the problem.
+func (e *FileError) Error() string { return e.Problem }
+
+// Hint says what to run.
+func (e *FileError) Hint() string { return "run: " + e.Fix }
+
 // CheckPrivate refuses a file that somebody else than this user owns or may
 // read. A missing file is fine.
 func CheckPrivate(path string) error {
@@ -57,7 +70,8 @@ func checkPrivate(path string, info fs.FileInfo) error {
 		if info.IsDir() {
 			want = 0o700
 		}
-		return fmt.Errorf("%s has mode %04o, so others could read it; run: chmod %o %s", path, perm, want, path)
+		return &FileError{Problem: fmt.Sprintf("%s has mode %04o, so others could read it", path, perm),
+			Fix: fmt.Sprintf("chmod %o %s", want, path)}
 	}
 	return nil
 }
@@ -67,7 +81,8 @@ func checkPrivate(path string, info fs.FileInfo) error {
 func CheckOwner(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user id %d, and you are %d; run: sudo -u '#%d' ostiary …", path, st.Uid, os.Geteuid(), st.Uid)
+		return &FileError{Problem: fmt.Sprintf("%s belongs to user id %d, and you are %d", path, st.Uid, os.Geteuid()),
+			Fix: fmt.Sprintf("sudo -u '#%d' ostiary …", st.Uid)}
 	}
 	return nil
 }

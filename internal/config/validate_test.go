@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,8 +165,12 @@ func TestST03_StateDir(t *testing.T) {
 			must(t, os.Mkdir(dir, 0o700))
 			tt.change(t, dir)
 			err := config.PrepareStateDir(dir)
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Fatalf("PrepareStateDir = %v, want %q", err, tt.want)
+			text := fmt.Sprint(err)
+			if file := (*config.FileError)(nil); errors.As(err, &file) {
+				text += "; " + file.Hint()
+			}
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(text, tt.want)) {
+				t.Fatalf("PrepareStateDir = %s, want %q", text, tt.want)
 			}
 			if info, err := os.Stat(dir); tt.want == "" && (err != nil || info.Mode().Perm() != 0o700) {
 				t.Errorf("state directory %v, %v; want mode 0700", info, err)
