@@ -123,10 +123,16 @@ func (m members) metadata() (c ClientMetadata, err error) {
 // string reads an optional string member; null counts as absent, which some
 // clients send for it.
 func (m members) string(name string, dest *string, max int) error {
-	if raw, ok := m[name]; ok {
-		if json.Unmarshal(raw, dest) != nil || len(*dest) > max || strings.ContainsRune(*dest, 0) {
-			return oauth.InvalidClientMetadata("%s must be a string of at most %d bytes", name, max)
-		}
+	raw, ok := m[name]
+	switch {
+	case !ok:
+		return nil
+	case json.Unmarshal(raw, dest) != nil:
+		return oauth.InvalidClientMetadata("%s must be a string", name)
+	case len(*dest) > max:
+		return oauth.InvalidClientMetadata("%s is longer than %d bytes", name, max)
+	case strings.ContainsRune(*dest, 0):
+		return oauth.InvalidClientMetadata("%s must not have a null character", name)
 	}
 	return nil
 }

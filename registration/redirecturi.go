@@ -126,12 +126,12 @@ func checkRedirectQuery(query string) error {
 // asciiAuthority checks host and port and returns them with an
 // internationalized host in punycode.
 func asciiAuthority(authority string) (string, error) {
+	if strings.Contains(authority, "@") {
+		return "", oauth.InvalidRedirectURI("must not have userinfo")
+	}
 	host, port, ok := splitPort(authority)
 	if !ok {
 		return "", oauth.InvalidRedirectURI("its port is not a number from 0 to 65535")
-	}
-	if strings.Contains(host, "@") {
-		return "", oauth.InvalidRedirectURI("must not have userinfo")
 	}
 	if !isASCII(host) {
 		ascii, err := idna.Lookup.ToASCII(host)

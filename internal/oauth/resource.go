@@ -28,7 +28,7 @@ func ParseResource(raw string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http", u.Opaque != "":
-		return nil, InvalidTarget("resource must be an absolute https URI")
+		return nil, InvalidTarget("resource must be an absolute https or http URI")
 	case u.Hostname() == "":
 		return nil, InvalidTarget("resource has no host")
 	case u.User != nil:
