@@ -86,14 +86,14 @@ audience of its tokens, exactly as it is given. What the server says of itself
 }
 
 func (c *cli) addResource(cmd *cobra.Command, core *app.Core, issuer string, r resource.Resource, offline bool) error {
+	// nobody waits for a server's answer to hear that the command was wrong
+	if err := core.Resources.CheckNew(cmd.Context(), r); err != nil {
+		return resourceError(r.Identifier, err)
+	}
 	if !offline {
 		c.takeClaims(cmd.Context(), issuer, &r)
 	}
 	added, err := core.Resources.Add(cmd.Context(), r)
-	if errors.Is(err, store.ErrExists) {
-		return withHint(fmt.Errorf("%s is registered already", r.Identifier),
-			"ostiary resource update changes it; ostiary resource show %s shows it", r.Identifier)
-	}
 	if err != nil {
 		return resourceError(r.Identifier, err)
 	}
@@ -103,9 +103,6 @@ func (c *cli) addResource(cmd *cobra.Command, core *app.Core, issuer string, r r
 // takeClaims adds what the MCP server says of itself to r and tells the
 // operator what to look at; a server that does not answer stops nobody.
 func (c *cli) takeClaims(ctx context.Context, issuer string, r *resource.Resource) {
-	if _, err := oauth.ParseResource(r.Identifier); err != nil {
-		return // Add refuses it and says why
-	}
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
 	claims, err := resource.FetchClaims(ctx, nil, r.Identifier, issuer)
@@ -397,8 +394,11 @@ func resourceError(uri string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return withHint(fmt.Errorf("%s is not a registered resource", uri), "ostiary resource list shows them all")
+	case errors.Is(err, store.ErrExists):
+		return withHint(fmt.Errorf("%s is registered already", uri),
+			"ostiary resource update changes it; ostiary resource show %s shows it", uri)
 	case errors.As(err, &oe):
-		return withHint(fmt.Errorf("%q cannot be a resource: %s", uri, oe.Description),
+		return withHint(usagef("%q cannot be a resource: %s", uri, oe.Description),
 			"give the URL at which clients reach the MCP server, such as https://mcp.example/mcp")
 	}
 	return err

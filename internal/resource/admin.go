@@ -59,15 +59,8 @@ type Removal struct {
 // missing name becomes host and path. A resource with the same canonical
 // identifier is store.ErrExists. The new default takes the mark from the old one.
 func (a *Admin) Add(ctx context.Context, r Resource) (Resource, error) {
-	canonical, err := a.checkIdentifier(ctx, r.Identifier)
+	r, err := a.prepare(ctx, r)
 	if err != nil {
-		return Resource{}, err
-	}
-	r.Canonical, r.Unregistered = canonical, false
-	if r.Name == "" {
-		r.Name = DefaultName(canonical)
-	}
-	if err := r.Check(); err != nil {
 		return Resource{}, err
 	}
 	r.CreatedAt = a.now()
@@ -85,6 +78,35 @@ func (a *Admin) Add(ctx context.Context, r Resource) (Resource, error) {
 		return Resource{}, fmt.Errorf("add resource: %w", err)
 	}
 	return r, nil
+}
+
+// CheckNew returns the error that Add would return for r now, and adds nothing.
+func (a *Admin) CheckNew(ctx context.Context, r Resource) error {
+	r, err := a.prepare(ctx, r)
+	if err != nil {
+		return err
+	}
+	_, err = a.Store.GetResource(ctx, r.Canonical)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for the resource: %w", err)
+	}
+	return fmt.Errorf("add resource: %w", store.ErrExists)
+}
+
+// prepare checks a new resource and fills in its canonical form and its name.
+func (a *Admin) prepare(ctx context.Context, r Resource) (Resource, error) {
+	canonical, err := a.checkIdentifier(ctx, r.Identifier)
+	if err != nil {
+		return Resource{}, err
+	}
+	r.Canonical, r.Unregistered = canonical, false
+	if r.Name == "" {
+		r.Name = DefaultName(canonical)
+	}
+	return r, r.Check()
 }
 
 // Update applies change to the resource that identifier names and stores the
