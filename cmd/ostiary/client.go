@@ -26,9 +26,34 @@ func newClientCmd(c *cli) *cobra.Command {
 
 // withClients calls fn with the administration of clients.
 func (c *cli) withClients(ctx context.Context, fn func(a *registration.Admin) error) error {
-	return c.withStore(ctx, func(_ *config.Config, db *sqlstore.Store) error {
+	return c.withClientsAt(ctx, nil, fn)
+}
+
+// withClientsAt is withClients for a change that limits a client to resources,
+// which must be registered: at another one it could never get a token.
+func (c *cli) withClientsAt(ctx context.Context, resources []string, fn func(a *registration.Admin) error) error {
+	return c.withStore(ctx, func(cfg *config.Config, db *sqlstore.Store) error {
+		for _, uri := range resources {
+			if err := c.isRegistered(ctx, cfg, db, uri); err != nil {
+				return err
+			}
+		}
 		return fn(&registration.Admin{Clients: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now})
 	})
+}
+
+func (c *cli) isRegistered(ctx context.Context, cfg *config.Config, db *sqlstore.Store, uri string) error {
+	canonical, err := oauth.CanonicalResource(uri)
+	if err != nil {
+		return resourceError(uri, err)
+	}
+	if cfg.Dev() && strings.HasPrefix(canonical, "http://") {
+		return nil // D4: a server of this machine may go unregistered
+	}
+	if _, err = db.GetResource(ctx, canonical); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return withHint(fmt.Errorf("%s is not a registered resource", uri), "ostiary resource add %s", uri)
 }
 
 func newClientAddCmd(c *cli) *cobra.Command {
@@ -38,9 +63,9 @@ func newClientAddCmd(c *cli) *cobra.Command {
   ostiary client add --name Atlas --redirect-uri https://atlas.example/cb --auth client_secret_basic --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(o.Name) == "" {
-				return usagef("--name is required: people see it on the consent page")
+				return withHint(usagef("--name is required: people see it on the consent page"), `ostiary client add --name "Quill Desktop" --redirect-uri http://localhost/callback`)
 			}
-			return c.withClients(cmd.Context(), func(a *registration.Admin) error {
+			return c.withClientsAt(cmd.Context(), o.Resources, func(a *registration.Admin) error {
 				added, secret, err := a.Add(cmd.Context(), o)
 				if err != nil {
 					return clientError("", err)
@@ -104,8 +129,9 @@ wants access.`,
 			if fs.Changed("resource") && len(resources) == 1 && resources[0] == "" {
 				resources = nil
 			}
-			return c.editClient(cmd, args[0], func(a *registration.Admin, ctx context.Context, id string) (registration.Client, error) {
-				return a.Update(ctx, id, o)
+			return c.withClientsAt(cmd.Context(), resources, func(a *registration.Admin) error {
+				client, err := a.Update(cmd.Context(), args[0], o)
+				return c.printEdited(cmd, args[0], client, err)
 			})
 		}}
 	fs := cmd.Flags()
@@ -173,11 +199,16 @@ func (c *cli) removeClient(cmd *cobra.Command, a *registration.Admin, id string)
 func (c *cli) editClient(cmd *cobra.Command, id string, step func(a *registration.Admin, ctx context.Context, id string) (registration.Client, error)) error {
 	return c.withClients(cmd.Context(), func(a *registration.Admin) error {
 		client, err := step(a, cmd.Context(), id)
-		if err != nil {
-			return clientError(id, err)
-		}
-		return c.print(cmd, newClientView(client), func(w io.Writer) { table(w, clientRows(client)...) })
+		return c.printEdited(cmd, id, client, err)
 	})
+}
+
+// printEdited prints the client as a step left it, or the step's error.
+func (c *cli) printEdited(cmd *cobra.Command, id string, client registration.Client, err error) error {
+	if err != nil {
+		return clientError(id, err)
+	}
+	return c.print(cmd, newClientView(client), func(w io.Writer) { table(w, clientRows(client)...) })
 }
 
 // clientView is a client as the command line prints it; never its secret's hash.
@@ -262,7 +293,7 @@ func clientError(id string, err error) error {
 	case errors.Is(err, store.ErrNotFound):
 		return withHint(fmt.Errorf("there is no client %q", id), "ostiary client list shows them all")
 	case errors.As(err, &oe) && oe.HTTPStatus() < 500:
-		return withHint(fmt.Errorf("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client add --help shows the flags")
+		return withHint(usagef("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client add --help shows the flags")
 	}
 	return err
 }
