@@ -122,7 +122,7 @@ func (c *cli) withStore(ctx context.Context, fn func(cfg *config.Config, db *sql
 func (c *cli) upToDate(ctx context.Context, db *sqlstore.Store, fn func(*config.Config, *sqlstore.Store) error, cfg *config.Config) error {
 	states, err := db.Migrations(ctx)
 	if err != nil {
-		return err
+		return withHint(err, databaseHint)
 	}
 	for _, s := range states {
 		if s.AppliedAt.IsZero() {
@@ -174,9 +174,13 @@ func (c *cli) createStore(ctx context.Context, cfg *config.Config) (*sqlstore.St
 }
 
 func openDatabase(ctx context.Context, cfg *config.Config) (*sqlstore.Store, error) {
-	return sqlstore.Open(ctx, sqlstore.Options{URL: cfg.DatabaseURL(), MaxConns: cfg.DatabaseMaxConns,
+	db, err := sqlstore.Open(ctx, sqlstore.Options{URL: cfg.DatabaseURL(), MaxConns: cfg.DatabaseMaxConns,
 		Synchronous: cfg.SQLiteSynchronous})
+	return db, withHint(err, databaseHint)
 }
+
+// databaseHint is for a database that cannot be opened or read.
+const databaseHint = "check that the database runs and can be reached; ostiary config print shows where it is looked for"
 
 func sqliteFile(cfg *config.Config) string { return store.SQLitePath(cfg.DatabaseURL()) }
 
@@ -251,7 +255,7 @@ func (c *cli) confirm(cmd *cobra.Command, format string, args ...any) error {
 	_, _ = fmt.Fprintf(c.err, format+" Continue? [y/N] ", args...)
 	if _, ok := c.terminal(); !ok {
 		_, _ = fmt.Fprintln(c.err)
-		return usagef("nobody can be asked here: add --yes")
+		return withHint(usagef("nobody can be asked here: add --yes"), "%s … --yes", cmd.CommandPath())
 	}
 	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -261,7 +265,7 @@ func (c *cli) confirm(cmd *cobra.Command, format string, args ...any) error {
 	case "y", "yes":
 		return nil
 	}
-	return errors.New("nothing was changed")
+	return withHint(errors.New("nothing was changed"), "answer y, or add --yes")
 }
 
 // readSecret reads a password or secret: the first line of standard input when
@@ -273,7 +277,8 @@ func (c *cli) readSecret(name, flag string, fromStdin bool) (oauth.Secret, error
 	}
 	fd, ok := c.terminal()
 	if !ok {
-		return "", usagef("standard input is not a terminal: add %s and give the %s there", flag, name)
+		return "", withHint(usagef("standard input is not a terminal: add %s and give the %s there", flag, name),
+			"ostiary … %s < file", flag)
 	}
 	first, err := c.ask(fd, "New "+name+": ")
 	if err != nil {
@@ -301,7 +306,7 @@ func (c *cli) readSecretLine(name string) (oauth.Secret, error) {
 	case strings.ContainsAny(line, "\r\n"):
 		return "", fmt.Errorf("the %s must be one line", name)
 	case line == "":
-		return "", fmt.Errorf("the %s is empty", name)
+		return "", withHint(fmt.Errorf("the %s is empty", name), "standard input must hold it, in one line")
 	}
 	return oauth.Secret(line), nil
 }

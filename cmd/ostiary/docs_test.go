@@ -22,8 +22,10 @@ const referenceHead = `# Command line
 Made from the commands in cmd/ostiary by ` + "`make docs`" + `: edit their texts there. ` + "`ostiary VERB --help`" + ` prints the same.
 
 Results go to standard output, with ` + "`--json`" + ` as JSON; everything else goes to standard error, with a line
-` + "`hint:`" + ` that says what to do next. Exit code: 0 done, 1 failed, 2 wrong use. Passwords and secrets are read from a
-prompt, standard input or a file, never from the command line, which other people of the machine can see.
+` + "`hint:`" + ` that says what to do next. Exit code: 0 done; 2 wrong use, which is an unknown command, a missing argument or
+flag, or a value that can never be right; 1 for everything else, such as what the database, the configuration or the
+input do not admit. Passwords and secrets are read from a prompt, standard input or a file, never from the command line,
+which other people of the machine can see.
 
 The commands open the same database as ` + "`ostiary serve`" + ` with the same configuration, and work while it runs. They are
 run as the user that owns the database. Flags of every command, which stand for settings of

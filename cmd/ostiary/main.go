@@ -69,11 +69,11 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
-	report(c.err, err)
+	report(c.err, cmd.CommandPath(), err)
 	var usage *usageError
 	if !c.running || errors.As(err, &usage) {
 		return exitUsage
@@ -89,11 +89,13 @@ func newRootCmd(c *cli) *cobra.Command {
 issues tokens that open exactly that server.
 
 Try it:  ostiary serve`,
-		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = readBuild().Version
+	root.SetVersionTemplate(readBuild().line())
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&c.configFile, "config", "", "configuration `file` (YAML)")
 	c.settings(root.PersistentFlags(), globalSettings)
 	root.AddCommand(commands(c)...)
@@ -105,9 +107,10 @@ Try it:  ostiary serve`,
 // use, whatever cobra calls it. A noun without a verb shows its verbs.
 func (c *cli) watch(cmd *cobra.Command) {
 	if cmd.RunE == nil && cmd.HasSubCommands() {
-		cmd.Args = cobra.NoArgs
+		cmd.Args = unknownCommand
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+	cmd.Args = explained(cmd.Args)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c.running = true
@@ -149,8 +152,9 @@ func withHint(err error, format string, args ...any) error {
 	return &hintedError{error: err, hint: fmt.Sprintf(format, args...)}
 }
 
-// report writes an error for people: each line after our name, then the hint.
-func report(w io.Writer, err error) {
+// report writes an error for people: each line after our name, then a hint, which
+// is never missing.
+func report(w io.Writer, command string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		_, _ = fmt.Fprintln(w, "ostiary:", line)
 	}
@@ -161,5 +165,7 @@ func report(w io.Writer, err error) {
 		_, _ = fmt.Fprintln(w, "hint:", hinted.Hint())
 	case errors.As(err, &mistakes):
 		_, _ = fmt.Fprintln(w, "hint: ostiary config print shows each value and where it came from; docs/configuration.md tells what they mean")
+	default:
+		_, _ = fmt.Fprintf(w, "hint: %s --help tells what it does and needs\n", command)
 	}
 }

@@ -34,7 +34,7 @@ func (c *cli) migrateUp(ctx context.Context) error {
 	}
 	n, err := db.Migrate(ctx)
 	if err := errors.Join(err, db.Close()); err != nil {
-		return err
+		return withHint(err, databaseHint)
 	}
 	_, err = fmt.Fprintf(c.out, "%d migrations applied; the database is up to date\n", n)
 	return err
@@ -65,7 +65,7 @@ func (c *cli) migrateStatus(cmd *cobra.Command) error {
 	}
 	states, err := listMigrations(cmd.Context(), db)
 	if err != nil {
-		return err
+		return withHint(err, databaseHint)
 	}
 	rows := [][]string{{"VERSION", "NAME", "APPLIED"}}
 	list := []migration{}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,9 @@ audience of its tokens, exactly as it is given. What the server says of itself
 				return err
 			}
 			r := resource.Resource{Identifier: args[0], Name: f.name, Default: f.isDefault, Scopes: scopes}
+			if err := checkDeclared(r); err != nil {
+				return err
+			}
 			return c.withCore(cmd.Context(), func(cfg *config.Config, core *app.Core) error {
 				if f.allowHTTP {
 					core.Resources.AllowHTTP = true
@@ -83,6 +87,16 @@ audience of its tokens, exactly as it is given. What the server says of itself
 	fs.BoolVar(&f.allowHTTP, "allow-http", false, "accept http for another host; tokens then travel unencrypted")
 	addJSON(cmd)
 	return cmd
+}
+
+// checkDeclared refuses a name and scopes that no server may have: wrong use. A
+// missing name is filled in later.
+func checkDeclared(r resource.Resource) error {
+	r.Name = cmp.Or(r.Name, "name")
+	if err := r.Check(); err != nil {
+		return withHint(usagef("%v", err), "ostiary resource add --help explains --scope")
+	}
+	return nil
 }
 
 func (c *cli) addResource(cmd *cobra.Command, core *app.Core, issuer string, r resource.Resource, offline bool) error {

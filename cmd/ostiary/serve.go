@@ -63,7 +63,7 @@ func (c *cli) startStore(ctx context.Context, cfg *config.Config, log *slog.Logg
 	}
 	n, err := db.Migrate(ctx)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, withHint(errors.Join(err, db.Close()), databaseHint)
 	}
 	if n > 0 {
 		log.InfoContext(ctx, "database migrated", slog.String("event", "database.migrated"), slog.Int("migrations", n))

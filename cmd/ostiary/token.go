@@ -35,9 +35,13 @@ type inspection struct {
 
 func newTokenInspectCmd(c *cli) *cobra.Command {
 	var fromStdin bool
-	cmd := &cobra.Command{Use: "inspect", Short: "Say what a token is, whether this server made it, and what became of its grant", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "inspect", Short: "Say what a token is, whether this server made it, and what became of its grant",
 		Example: `  ostiary token inspect < token.txt`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return withHint(usagef("the token is read from standard input: other people of the machine can see a command line"),
+					"ostiary token inspect < token.txt")
+			}
 			_, terminal := c.terminal()
 			token, err := c.readSecret("token", "--token-stdin", fromStdin || !terminal)
 			if err != nil {

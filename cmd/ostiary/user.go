@@ -248,8 +248,10 @@ func userError(who string, err error) error {
 		return withHint(errors.New("an account with this e-mail address exists already"), "ostiary user list shows them all")
 	case errors.Is(err, login.ErrLastOperator):
 		return withHint(err, "make another account an operator first, or add --force")
+	case errors.As(err, &mistake) && mistake.Field == "password": // from standard input, not from the command line
+		return withHint(err, "nothing was changed; give another password")
 	case errors.As(err, &mistake):
-		return withHint(err, "nothing was changed")
+		return withHint(usagef("%v", err), "nothing was changed; ostiary user --help lists the commands")
 	}
 	return err
 }

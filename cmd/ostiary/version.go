@@ -23,11 +23,16 @@ func newVersionCmd(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := readBuild()
 			return c.print(cmd, b, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, "ostiary %s (%s, %s)\n", b.Version, b.Go, b.Platform)
+				_, _ = io.WriteString(w, b.line())
 			})
 		}}
 	addJSON(cmd)
 	return cmd
+}
+
+// line is the version for people, as version and --version print it.
+func (b build) line() string {
+	return fmt.Sprintf("ostiary %s (%s, %s)\n", b.Version, b.Go, b.Platform)
 }
 
 // readBuild reads what the Go toolchain stamped into the binary.
