@@ -7,6 +7,7 @@ package registration
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -18,7 +19,7 @@ type Kind string
 const (
 	KindOperator Kind = "operator" // added by the operator
 	KindDynamic  Kind = "dynamic"  // registered itself, RFC 7591
-	KindCIMD     Kind = "cimd"     // Client ID Metadata Document (part 2)
+	KindCIMD     Kind = "cimd"     // Client ID Metadata Document
 )
 
 // Client authentication methods at the token endpoint (RFC 7591 §2).
@@ -26,14 +27,14 @@ const (
 	AuthNone              = "none"
 	AuthClientSecretBasic = "client_secret_basic"
 	AuthClientSecretPost  = "client_secret_post"
-	AuthPrivateKeyJWT     = "private_key_jwt" // part 2
+	AuthPrivateKeyJWT     = "private_key_jwt" // RFC 7523
 )
 
 // Grant types (RFC 7591 §2).
 const (
 	GrantAuthorizationCode = "authorization_code"
 	GrantRefreshToken      = "refresh_token"
-	GrantClientCredentials = "client_credentials" // part 2
+	GrantClientCredentials = "client_credentials"
 )
 
 // Client is a registered OAuth client whose metadata is valid.
@@ -48,6 +49,13 @@ type Client struct {
 	SecretHash []byte
 	// SecretExpiresAt ends the secret's life; zero means never (RFC 7591 client_secret_expires_at 0).
 	SecretExpiresAt time.Time
+	// OldSecretHash is the hash of the secret before the last rotation, which is
+	// still good until OldSecretExpiresAt; nil without one.
+	OldSecretHash      []byte
+	OldSecretExpiresAt time.Time
+	// RegistrationTokenHash is the hash of the registration access token (RFC 7592
+	// §3); nil for a client that cannot manage itself.
+	RegistrationTokenHash []byte
 	// Resources, when not empty, are the only resource identifiers (canonical) it may ask for (D13).
 	Resources []string
 	// Source is the network source that registered it, for budgets.
@@ -56,6 +64,9 @@ type Client struct {
 	VerifiedAt time.Time
 	// DisabledAt is when the operator switched it off; zero: enabled.
 	DisabledAt time.Time
+	// BlockedAt is when the operator blocked it: like disabled, its grants ended,
+	// and a document that is fetched again does not bring it back; zero: not blocked.
+	BlockedAt time.Time
 	// DocumentHash is the hash of its metadata document (CIMD), or of the
 	// registered metadata; a remembered consent is bound to it.
 	DocumentHash string
@@ -90,13 +101,20 @@ type ClientMetadata struct {
 	ApplicationType string `json:"application_type,omitempty"`
 	SoftwareID      string `json:"software_id,omitempty"`
 	SoftwareVersion string `json:"software_version,omitempty"`
+	// JWKS are the client's public keys, or JWKSURI says where they are; never both
+	// (RFC 7591 §2). Only for private_key_jwt.
+	JWKS    json.RawMessage `json:"jwks,omitempty"`
+	JWKSURI string          `json:"jwks_uri,omitempty"`
+	// TokenEndpointAuthSigningAlg is the one alg its assertions have, "" for any
+	// that the server supports.
+	TokenEndpointAuthSigningAlg string `json:"token_endpoint_auth_signing_alg,omitempty"`
 }
 
 // IsPublic reports whether the client has no credential.
 func (c *Client) IsPublic() bool { return c.Metadata.TokenEndpointAuthMethod == AuthNone }
 
 // Enabled reports whether the client may be used at all.
-func (c *Client) Enabled() bool { return c.DisabledAt.IsZero() }
+func (c *Client) Enabled() bool { return c.DisabledAt.IsZero() && c.BlockedAt.IsZero() }
 
 // Trusted reports whether the operator added or verified the client (D11, D14).
 func (c *Client) Trusted() bool { return c.Kind == KindOperator || !c.VerifiedAt.IsZero() }
