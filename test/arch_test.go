@@ -140,6 +140,7 @@ var only = map[string][]string{
 	"go.yaml.in/yaml/v3":                  {"internal/config"},
 	"github.com/prometheus/client_golang": {"internal/obs"},
 	"github.com/throttled/throttled/v2":   {"internal/ratelimit"},
+	"code.dny.dev/ssrf":                   {"internal/netguard"},
 	"github.com/chromedp/cdproto":         {"test"},
 	"github.com/chromedp/chromedp":        {"test"},
 	"golang.org/x/oauth2":                 {"test"},

@@ -1,0 +1,128 @@
+package netguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// Resolver looks up the addresses of a host; *net.Resolver is one.
+type Resolver interface {
+	// LookupNetIP is net.Resolver's; network is always "ip".
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// maxAttempts bounds the addresses of one name that are tried, each for its part
+// of the time.
+const maxAttempts = 4
+
+// dialer connects to a name by the very addresses that it has looked up and
+// checked, so a second answer of the DNS changes nothing (CI-04).
+type dialer struct {
+	resolver Resolver
+	guard    *ssrf.Guardian
+	connect  dialFunc
+}
+
+// azureWire is the one public address that is a cloud's metadata service (Azure).
+var azureWire = netip.MustParsePrefix("168.63.129.16/32")
+
+// publicOnly permits what IANA's registries call globally reachable.
+func publicOnly() *ssrf.Guardian {
+	return ssrf.New(ssrf.WithPorts(443), ssrf.WithDeniedV4Prefixes(azureWire))
+}
+
+// privateToo permits loopback and private networks besides, on any port: the
+// operator has named host and port. Link-local and the rest stay out.
+func privateToo() *ssrf.Guardian {
+	p := netip.MustParsePrefix
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(azureWire),
+		ssrf.WithAllowedV4Prefixes(p("127.0.0.0/8"), p("10.0.0.0/8"), p("172.16.0.0/12"), p("192.168.0.0/16"), p("100.64.0.0/10")),
+		ssrf.WithAllowedV6Prefixes(p("::1/128"), p("fc00::/7")))
+}
+
+func newDialer(resolver Resolver, guard *ssrf.Guardian, timeout time.Duration) *dialer {
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	d := &dialer{resolver: resolver, guard: guard}
+	// Control sees the address of the connection itself: a second lock on the door
+	plain := &net.Dialer{Timeout: timeout / maxAttempts, Control: d.control}
+	d.connect = plain.DialContext
+	return d
+}
+
+// DialContext connects to address, "host:port". It refuses a host one of whose
+// addresses is refused: an honest one has no private address beside a public one
+// (CI-03).
+func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	addrs, err := d.lookUp(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addrs {
+		if err := d.guard.SafeAddrPort(netip.AddrPortFrom(a, uint16(number))); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, host, err)
+		}
+	}
+	return d.connectAny(ctx, network, addrs, uint16(number))
+}
+
+// lookUp returns the addresses of host, IPv4 first: they are tried one after
+// another, and a route that leads nowhere is more often an IPv6 one.
+func (d *dialer) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a.Unmap()}, nil
+	}
+	addrs, err := d.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("%s has no address", host)
+	}
+	list := make([]netip.Addr, len(addrs))
+	for i, a := range addrs {
+		list[i] = a.Unmap() // ::ffff:10.0.0.1 is 10.0.0.1
+	}
+	slices.SortStableFunc(list, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
+	return list, nil
+}
+
+func (d *dialer) connectAny(ctx context.Context, network string, addrs []netip.Addr, port uint16) (net.Conn, error) {
+	var errs []error
+	for _, a := range addrs[:min(len(addrs), maxAttempts)] {
+		conn, err := d.connect(ctx, network, netip.AddrPortFrom(a, port).String())
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// control is a net.Dialer's, called with the address that is about to be used.
+func (d *dialer) control(network, address string, raw syscall.RawConn) error {
+	if err := d.guard.Safe(network, address, raw); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
