@@ -86,10 +86,7 @@ func checkCredential(c *registration.Client, creds credentials, secret oauth.Sec
 	if creds.method != c.Metadata.TokenEndpointAuthMethod || secret == "" {
 		return "", false
 	}
-	if !c.SecretExpiresAt.IsZero() && !u.now.Before(c.SecretExpiresAt) {
-		return "", false
-	}
-	return creds.method, c.CheckSecret(secret)
+	return creds.method, c.CheckSecret(secret, u.now)
 }
 
 // readCredentials reads the one credential of a request.

@@ -54,7 +54,7 @@ func TestAdmin(t *testing.T) {
 		if !added.Trusted() || added.Metadata.ClientName != "Atlas" || !cmp.Equal(added.Resources, []string{"https://mcp.example"}) {
 			t.Errorf("added %+v", added)
 		}
-		if got, err := a.Show(ctx, added.ID); err != nil || !cmp.Equal(got, added) || !got.CheckSecret(secret) {
+		if got, err := a.Show(ctx, added.ID); err != nil || !cmp.Equal(got, added) || !got.CheckSecret(secret, noon) {
 			t.Errorf("Show: %v\n%s", err, cmp.Diff(added, got))
 		}
 		name, redirects := "Atlas 2", []string{"atlas2:/cb"}
@@ -62,7 +62,7 @@ func TestAdmin(t *testing.T) {
 			t.Errorf("D12: a private-use scheme for a client with a secret: %v", err)
 		}
 		updated, err := a.Update(ctx, added.ID, registration.UpdateOptions{Name: &name})
-		if err != nil || updated.Metadata.ClientName != name || updated.DocumentHash == added.DocumentHash || !updated.CheckSecret(secret) ||
+		if err != nil || updated.Metadata.ClientName != name || updated.DocumentHash == added.DocumentHash || !updated.CheckSecret(secret, noon) ||
 			!cmp.Equal(updated.Metadata.RedirectURIs, added.Metadata.RedirectURIs) || !cmp.Equal(updated.Resources, added.Resources) {
 			t.Errorf("Update: %+v, %v", updated, err)
 		}

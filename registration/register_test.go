@@ -127,7 +127,7 @@ func TestRegister(t *testing.T) {
 				t.Fatalf("A13: response %v", got)
 			}
 			c, err := db.GetClient(t.Context(), got["client_id"].(string))
-			if err != nil || !c.CheckSecret(oauth.Secret(secret)) || c.CheckSecret(oauth.Secret(secret)+"x") || c.CheckSecret("") {
+			if err != nil || !c.CheckSecret(oauth.Secret(secret), noon) || c.CheckSecret(oauth.Secret(secret)+"x", noon) || c.CheckSecret("", noon) {
 				t.Errorf("the stored hash must match the secret that was shown, and no other: %v", err)
 			}
 			events, _ := db.ListEvents(t.Context(), 10)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
@@ -26,8 +27,22 @@ func HashSecret(clientID string, secret oauth.Secret) []byte {
 	return h.Sum(nil)
 }
 
-// CheckSecret compares in constant time; a client without a stored hash never matches.
-func (c *Client) CheckSecret(secret oauth.Secret) bool {
-	return len(c.SecretHash) == sha256.Size &&
-		subtle.ConstantTimeCompare(c.SecretHash, HashSecret(c.ID, secret)) == 1
+// CheckSecret reports whether secret is the client's at now: the current one, or
+// the one before the last rotation while it is still good (CA-07). Both are always
+// compared, in constant time; a client without a stored hash never matches.
+func (c *Client) CheckSecret(secret oauth.Secret, now time.Time) bool {
+	hash := HashSecret(c.ID, secret)
+	current := matches(c.SecretHash, hash) && (c.SecretExpiresAt.IsZero() || now.Before(c.SecretExpiresAt))
+	old := matches(c.OldSecretHash, hash) && now.Before(c.OldSecretExpiresAt)
+	return current || old
+}
+
+func matches(stored, hash []byte) bool {
+	return len(stored) == sha256.Size && subtle.ConstantTimeCompare(stored, hash) == 1
+}
+
+// UsesSecret reports whether the client authenticates with a secret.
+func (c *Client) UsesSecret() bool {
+	m := c.Metadata.TokenEndpointAuthMethod
+	return m == AuthClientSecretBasic || m == AuthClientSecretPost
 }
