@@ -22,6 +22,33 @@ var knownPrivateUseURIs = [...]string{
 	"cursor://anysphere.cursor-mcp/oauth/callback",
 }
 
+// knownApp is a client in wide use: the name people know it by, and the sites
+// that it comes from. Another site with that name looks like it.
+type knownApp struct {
+	name  string
+	sites []string
+}
+
+// knownApps are the clients in wide use whose sites are known.
+var knownApps = [...]knownApp{
+	{"Claude", []string{"claude.ai", "claude.com", "anthropic.com"}},
+	{"Claude Code", []string{"claude.ai", "claude.com", "anthropic.com"}},
+	{"ChatGPT", []string{"chatgpt.com", "openai.com"}},
+	{"OpenAI", []string{"chatgpt.com", "openai.com"}},
+	{"Codex", []string{"chatgpt.com", "openai.com"}},
+	{"Visual Studio Code", []string{"vscode.dev", "visualstudio.com"}},
+	{"VS Code", []string{"vscode.dev", "visualstudio.com"}},
+	{"GitHub Copilot", []string{"vscode.dev", "visualstudio.com", "github.com"}},
+	{"Cursor", []string{"cursor.com"}},
+	{"Zed", []string{"zed.dev"}},
+	{"Goose", []string{"goose-docs.ai"}},
+	{"opencode", []string{"opencode.ai"}},
+	{"Perplexity", []string{"perplexity.ai"}},
+}
+
 // IsKnownRedirectHost reports whether host, in lower case and without port, is
 // in the shipped list of known clients' hosts (D32).
 func IsKnownRedirectHost(host string) bool { return slices.Contains(knownRedirectHosts[:], host) }
+
+// IsKnownRedirect reports whether a redirect URI is https on a host of that list.
+func IsKnownRedirect(uri string) bool { return isHTTPS(uri) && IsKnownRedirectHost(hostOf(uri)) }

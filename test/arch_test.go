@@ -138,6 +138,7 @@ var only = map[string][]string{
 	"github.com/spf13/pflag":              {"cmd"},
 	"github.com/caarlos0/env/v11":         {"internal/config"},
 	"go.yaml.in/yaml/v3":                  {"internal/config"},
+	"go.mau.fi/util":                      {"registration"},
 	"github.com/prometheus/client_golang": {"internal/obs"},
 	"github.com/throttled/throttled/v2":   {"internal/ratelimit"},
 	"code.dny.dev/ssrf":                   {"internal/netguard"},
