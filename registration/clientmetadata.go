@@ -112,7 +112,12 @@ func (m members) metadata() (c ClientMetadata, err error) {
 		m.string("application_type", &c.ApplicationType, maxWord),
 		m.string("software_id", &c.SoftwareID, maxWord),
 		m.string("software_version", &c.SoftwareVersion, maxWord),
+		m.string("jwks_uri", &c.JWKSURI, MaxMetadata),
+		m.string("token_endpoint_auth_signing_alg", &c.TokenEndpointAuthSigningAlg, maxWord),
 	)
+	if raw := m["jwks"]; string(raw) != "null" {
+		c.JWKS = raw // checkKeys reads it
+	}
 	var first *oauth.Error
 	if errors.As(err, &first) {
 		return ClientMetadata{}, first
@@ -135,6 +140,11 @@ func (m members) string(name string, dest *string, max int) error {
 		return oauth.InvalidClientMetadata("%s must not have a null character", name)
 	}
 	return nil
+}
+
+func (m members) has(name string) bool {
+	_, ok := m[name]
+	return ok
 }
 
 // stringList reads an optional list of strings; fail makes the error.
@@ -162,7 +172,7 @@ func operatorAdded() rules {
 
 // normalize checks the metadata, fills in defaults and narrows what is listed.
 func (m *ClientMetadata) normalize(r rules) error {
-	for _, step := range []func(rules) error{m.checkAuthMethod, m.narrowGrants, m.narrowResponses, m.checkRedirectURIs, m.checkScope} {
+	for _, step := range []func(rules) error{m.checkAuthMethod, m.checkKeys, m.narrowGrants, m.narrowResponses, m.checkRedirectURIs, m.checkScope} {
 		if err := step(r); err != nil {
 			return err
 		}
@@ -188,12 +198,44 @@ func (m *ClientMetadata) checkAuthMethod(rules) error {
 	switch m.TokenEndpointAuthMethod {
 	case "":
 		m.TokenEndpointAuthMethod = AuthClientSecretBasic
-	case AuthNone, AuthClientSecretBasic, AuthClientSecretPost:
-	case AuthPrivateKeyJWT:
-		return oauth.InvalidClientMetadata("token_endpoint_auth_method private_key_jwt is not supported yet; use none, client_secret_basic or client_secret_post")
+	case AuthNone, AuthClientSecretBasic, AuthClientSecretPost, AuthPrivateKeyJWT:
 	default:
-		return oauth.InvalidClientMetadata("token_endpoint_auth_method must be none, client_secret_basic or client_secret_post")
+		return oauth.InvalidClientMetadata("token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt")
 	}
+	return nil
+}
+
+// checkKeys applies RFC 7591 §2 to jwks and jwks_uri. Clients that authenticate
+// otherwise have no use for keys here; theirs are left out.
+func (m *ClientMetadata) checkKeys(rules) error {
+	if m.TokenEndpointAuthMethod != AuthPrivateKeyJWT {
+		m.JWKS, m.JWKSURI, m.TokenEndpointAuthSigningAlg = nil, "", ""
+		return nil
+	}
+	if alg := m.TokenEndpointAuthSigningAlg; alg != "" && !slices.Contains(AssertionAlgorithms(), alg) {
+		return oauth.InvalidClientMetadata("token_endpoint_auth_signing_alg must be one of %s", strings.Join(AssertionAlgorithms(), ", "))
+	}
+	switch {
+	case (len(m.JWKS) > 0) == (m.JWKSURI != ""):
+		return oauth.InvalidClientMetadata("private_key_jwt needs one of jwks and jwks_uri")
+	case m.JWKSURI != "":
+		if !isLink(m.JWKSURI) || strings.Contains(m.JWKSURI, "#") {
+			return oauth.InvalidClientMetadata("jwks_uri must be an https URL without userinfo and fragment")
+		}
+		return nil
+	}
+	keys, err := parseJWKS(m.JWKS)
+	if err != nil {
+		return err
+	}
+	if alg := m.TokenEndpointAuthSigningAlg; alg != "" && !keys.canSign(alg) {
+		return oauth.InvalidClientMetadata("jwks has no key that can sign with %s, the token_endpoint_auth_signing_alg", alg)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, m.JWKS); err != nil {
+		return fmt.Errorf("compact jwks: %w", err)
+	}
+	m.JWKS = compact.Bytes()
 	return nil
 }
 

@@ -222,10 +222,11 @@ func registeredDetail(m ClientMetadata) map[string]string {
 }
 
 // newClient makes the row for checked metadata, and its secret, "" for a public
-// client. The secret is nowhere else: only its hash is kept (D16, DR-17).
+// client and for one with keys. The secret is nowhere else: only its hash is
+// kept (D16, DR-17).
 func newClient(kind Kind, m ClientMetadata, now time.Time) (Client, oauth.Secret) {
 	c := Client{ID: newClientID(), Kind: kind, Metadata: m, DocumentHash: m.Hash(), CreatedAt: now, UpdatedAt: now}
-	if c.IsPublic() {
+	if !c.UsesSecret() {
 		return c, ""
 	}
 	secret := NewSecret()

@@ -44,10 +44,10 @@ func (s *Store) takeLease(ctx context.Context, name string, now, until time.Time
 }
 
 // Collect deletes rows that can decide nothing any more: sessions, devices,
-// guesses and links past their time, authorization requests a day after their
-// end, grants whose code was never used an hour after it expired (D10), and
-// other grants at their absolute expiry; an ended one is kept until then, so
-// that its tokens are recognised. Live grants, clients and keys are never
+// guesses, links and used assertions past their time, authorization requests a
+// day after their end, grants whose code was never used an hour after it expired
+// (D10), and other grants at their absolute expiry; an ended one is kept until
+// then, so that its tokens are recognised. Live grants, clients and keys are never
 // touched (ST-10).
 func (s *Store) Collect(ctx context.Context, now time.Time) error {
 	hourAgo, dayAgo := now.Add(-time.Hour), now.Add(-24*time.Hour)
@@ -59,6 +59,7 @@ func (s *Store) Collect(ctx context.Context, now time.Time) error {
 		{"devices", "id, subject", "expires_at <= $1", now},
 		{"guesses", "name", "expires_at <= $1", now},
 		{"setup_links", "token_hash", "expires_at <= $1", dayAgo},
+		{"used_assertions", "client_id, jti_hash", "expires_at <= $1", now},
 		{"authorization_requests", "id", "expires_at <= $1", dayAgo.Add(-flow.RequestMax)},
 		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > $1 - %d",
 			unusedGrants.Milliseconds()), hourAgo},

@@ -1,0 +1,224 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/ostiary-auth/ostiary/internal/netguard"
+	"golang.org/x/sync/singleflight"
+)
+
+// How long keys fetched from a jwks_uri are used. A client that takes a key out
+// of its set stops it within clientKeysFresh, or clientKeysStale when its host is down.
+const (
+	clientKeysFresh = 5 * time.Minute
+	clientKeysStale = time.Hour
+	// clientKeysRetry is the least time between two fetches of one jwks_uri, whatever
+	// assertions arrive.
+	clientKeysRetry = 30 * time.Second
+	// clientKeysTimeout bounds a fetch, which outlives the request that caused it.
+	clientKeysTimeout = 10 * time.Second
+	// maxClientKeySets bounds the cache.
+	maxClientKeySets = 1000
+)
+
+// ClientKeysOptions configures NewClientKeys.
+type ClientKeysOptions struct {
+	// Fetcher gets the document of a jwks_uri. Without one only clients whose row
+	// holds their keys can authenticate.
+	Fetcher Fetcher
+	// Limit, when set, is asked before each fetch, by the host that it goes to; it
+	// returns how long to wait, 0 for not at all. It bounds what clients that name
+	// many URLs of somebody else's host can make us send there.
+	Limit func(ctx context.Context, host string) (time.Duration, error)
+	// Log receives failures that stale keys cover up. Default: nothing.
+	Log *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// ClientKeys finds the public keys of clients: in their rows, or at their
+// jwks_uri, which it fetches and caches in this process. It is safe for
+// concurrent use.
+type ClientKeys struct {
+	o       ClientKeysOptions
+	flights singleflight.Group
+	mu      sync.Mutex
+	sets    map[string]*clientKeySet // by jwks_uri
+}
+
+// clientKeySet is what is known of one jwks_uri.
+type clientKeySet struct {
+	keys                   clientKeys
+	fetchedAt, attemptedAt time.Time
+	failed                 error // of the last attempt
+}
+
+// NewClientKeys returns an empty cache.
+func NewClientKeys(o ClientKeysOptions) *ClientKeys {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &ClientKeys{o: o, sets: map[string]*clientKeySet{}}
+}
+
+// find returns the client's key that kid and alg name.
+func (k *ClientKeys) find(ctx context.Context, c *Client, kid string, alg jwa.SignatureAlgorithm) (clientKey, error) {
+	if len(c.Metadata.JWKS) > 0 {
+		keys, err := parseJWKS(c.Metadata.JWKS)
+		if err != nil {
+			return clientKey{}, fmt.Errorf("registered keys: %w", err)
+		}
+		return oneKey(keys, kid, alg)
+	}
+	uri := c.Metadata.JWKSURI
+	if uri == "" || k.o.Fetcher == nil {
+		return clientKey{}, errors.New("the client has no keys that can be had")
+	}
+	if key, ok := k.cached(uri, kid, alg, clientKeysFresh); ok {
+		return key, nil
+	}
+	failed := k.refresh(ctx, uri)
+	if key, ok := k.cached(uri, kid, alg, clientKeysStale); ok {
+		if failed != nil {
+			k.o.Log.WarnContext(ctx, "keys of a client could not be fetched again; the last ones stay in use for an hour",
+				slog.String("event", "client.keys_stale"), slog.String("client_id", c.ID), slog.String("cause", failed.Error()))
+		}
+		return key, nil
+	}
+	if failed != nil {
+		return clientKey{}, fmt.Errorf("fetch jwks_uri: %w", failed)
+	}
+	return clientKey{}, errNoKey
+}
+
+// errNoKey reports an assertion that none of the client's keys can check.
+var errNoKey = errors.New("no key of the client, or more than one, has this kid and alg")
+
+func oneKey(keys clientKeys, kid string, alg jwa.SignatureAlgorithm) (clientKey, error) {
+	if key, ok := keys.find(kid, alg); ok {
+		return key, nil
+	}
+	return clientKey{}, errNoKey
+}
+
+// cached looks in the set of uri unless it is older than limit.
+func (k *ClientKeys) cached(uri, kid string, alg jwa.SignatureAlgorithm, limit time.Duration) (clientKey, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.sets[uri]
+	if s == nil || s.fetchedAt.IsZero() || k.o.Now().Sub(s.fetchedAt) >= limit {
+		return clientKey{}, false
+	}
+	return s.keys.find(kid, alg)
+}
+
+// refresh fetches the set of uri again, unless that was tried a moment ago, and
+// returns why the last attempt failed. Many callers make one fetch.
+func (k *ClientKeys) refresh(ctx context.Context, uri string) error {
+	done := k.flights.DoChan(uri, func() (any, error) {
+		// whoever waits must not fail because the first one hung up
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientKeysTimeout)
+		defer cancel()
+		return nil, k.attempt(ctx, uri)
+	})
+	select {
+	case result := <-done:
+		return result.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *ClientKeys) attempt(ctx context.Context, uri string) error {
+	if due, failed := k.due(uri); !due {
+		return failed
+	}
+	keys, err := k.fetch(ctx, uri)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.sets[uri]
+	if s == nil { // made room for others meanwhile
+		return err
+	}
+	if s.failed = err; err == nil {
+		s.keys, s.fetchedAt = keys, k.o.Now()
+	}
+	return err
+}
+
+// due reports whether uri may be fetched now and notes that it is, or returns
+// how the last attempt ended.
+func (k *ClientKeys) due(uri string) (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.o.Now()
+	s := k.sets[uri]
+	switch {
+	case s == nil:
+		k.makeRoom()
+		s = &clientKeySet{}
+		k.sets[uri] = s
+	case now.Sub(s.attemptedAt) < clientKeysRetry:
+		return false, s.failed
+	}
+	s.attemptedAt = now
+	return true, nil
+}
+
+// makeRoom forgets the set that was fetched least recently when the cache is
+// full. It is called with mu held.
+func (k *ClientKeys) makeRoom() {
+	if len(k.sets) < maxClientKeySets {
+		return
+	}
+	var oldest string
+	for uri, s := range k.sets {
+		if oldest == "" || s.attemptedAt.Before(k.sets[oldest].attemptedAt) {
+			oldest = uri
+		}
+	}
+	delete(k.sets, oldest)
+}
+
+func (k *ClientKeys) fetch(ctx context.Context, uri string) (clientKeys, error) {
+	if err := k.limit(ctx, uri); err != nil {
+		return nil, err
+	}
+	res, err := k.o.Fetcher.Get(ctx, uri, netguard.GetOptions{Accept: "application/jwk-set+json, application/json", MaxBytes: maxJWKS})
+	if err != nil {
+		return nil, err
+	}
+	if res.Status != http.StatusOK { // a redirect too: it could lead anywhere (CA-11)
+		return nil, fmt.Errorf("status %d", res.Status)
+	}
+	return parseJWKS(res.Body)
+}
+
+func (k *ClientKeys) limit(ctx context.Context, uri string) error {
+	if k.o.Limit == nil {
+		return nil
+	}
+	u, err := url.Parse(uri)
+	if err != nil {
+		return err
+	}
+	wait, err := k.o.Limit(ctx, u.Host)
+	if err != nil {
+		return fmt.Errorf("limit fetches: %w", err)
+	}
+	if wait > 0 {
+		return fmt.Errorf("too many fetches from its host: the next one in %s", wait)
+	}
+	return nil
+}
