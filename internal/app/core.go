@@ -10,6 +10,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/keys"
 	"github.com/ostiary-auth/ostiary/internal/login"
+	"github.com/ostiary-auth/ostiary/internal/netguard"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
@@ -30,6 +31,8 @@ type Options struct {
 	// Passwords says what hashing costs, for tests; AtOnce is the configuration's.
 	// Default: package login's.
 	Passwords login.PasswordOptions
+	// Outbound asks hosts that clients name. Default: as the configuration says.
+	Outbound *netguard.Client
 
 	clock *clock // nil where Now was given or the database has none
 }
@@ -40,6 +43,12 @@ func (o *Options) defaults(ctx context.Context) error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Outbound == nil {
+		var err error
+		if o.Outbound, err = newOutbound(o.Config); err != nil {
+			return err
+		}
 	}
 	if o.Now != nil {
 		return nil
@@ -56,6 +65,18 @@ func (o *Options) defaults(ctx context.Context) error {
 	return o.clock.Measure(ctx)
 }
 
+// newOutbound returns the client for hosts that foreigners name. Our own names
+// are never among them (CI-13).
+func newOutbound(cfg *config.Config) (*netguard.Client, error) {
+	own := []string{cfg.IssuerURL().Host}
+	for _, h := range cfg.AllowedHosts {
+		if _, err := netguard.ParseHost(h); err == nil { // any other is a spelling that no URL may have
+			own = append(own, h)
+		}
+	}
+	return netguard.New(netguard.Options{AllowHosts: cfg.OutboundAllowHosts, Proxy: cfg.OutboundProxy, OwnHosts: own})
+}
+
 // Core is what the commands and the server have in common: the functions that
 // change accounts, clients, resources and keys.
 type Core struct {
@@ -68,6 +89,7 @@ type Core struct {
 	Clients   *registration.Admin
 	Resources *resource.Admin
 	Registry  *resource.Registry
+	Outbound  *netguard.Client
 }
 
 // NewCore checks the secret against the database, makes the first signing key
@@ -80,7 +102,7 @@ func NewCore(ctx context.Context, o Options) (*Core, error) {
 }
 
 func newCore(ctx context.Context, o Options) (*Core, error) {
-	c, cfg := &Core{Store: o.Store}, o.Config
+	c, cfg := &Core{Store: o.Store, Outbound: o.Outbound}, o.Config
 	var err error
 	if c.Secrets, err = loadSecrets(ctx, cfg, o.Store); err != nil {
 		return nil, err

@@ -93,6 +93,14 @@ type Config struct {
 	RegistrationPerHour int `yaml:"registration_per_hour" env:"REGISTRATION_PER_HOUR"`
 	// RegistrationPerHourTotal bounds registrations from everywhere together.
 	RegistrationPerHourTotal int `yaml:"registration_per_hour_total" env:"REGISTRATION_PER_HOUR_TOTAL"`
+	// OutboundAllowHosts are hosts that may be asked for a client's documents and
+	// keys although they are private or listen on another port than 443: "host" or
+	// "host:port", exact. Without it ostiary asks public https hosts only.
+	OutboundAllowHosts []string `yaml:"outbound_allow_hosts" env:"OUTBOUND_ALLOW_HOSTS"`
+	// OutboundProxy is the URL of an HTTP proxy for requests to clients' hosts,
+	// but not to outbound_allow_hosts. It looks up names itself, so it must be the
+	// one to refuse private addresses. HTTPS_PROXY and the like are not read.
+	OutboundProxy string `yaml:"outbound_proxy" env:"OUTBOUND_PROXY"`
 	// ResourceOriginMatch lets a client name an MCP server by its origin alone
 	// when exactly one registered resource is there, as some clients do.
 	ResourceOriginMatch bool `yaml:"resource_origin_match" env:"RESOURCE_ORIGIN_MATCH"`

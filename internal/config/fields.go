@@ -66,8 +66,11 @@ func (c *Config) Values() []Value {
 		default:
 			text = fmt.Sprint(x)
 		}
-		if f.Key == "database" {
+		switch f.Key {
+		case "database":
 			text = redactURL(c.DatabaseURL())
+		case "outbound_proxy":
+			text = redactProxy(text)
 		}
 		list = append(list, Value{Field: f, Text: text, Origin: c.origins[f.Key]})
 	}
@@ -97,6 +100,14 @@ func redactURL(raw string) string {
 		u.RawQuery = q.Encode()
 	}
 	return u.Redacted()
+}
+
+// redactProxy hides the password of the proxy.
+func redactProxy(raw string) string {
+	if u, err := url.Parse(raw); err == nil {
+		return u.Redacted()
+	}
+	return "[redacted]"
 }
 
 // nearest returns the key, or the one of more, that is most like word, or ""

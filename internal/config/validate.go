@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/ostiary-auth/ostiary/internal/netguard"
 	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
@@ -39,6 +40,7 @@ func (c *Config) mistakes(known Mistakes) Mistakes {
 	k.choices()
 	k.lifetimes()
 	k.limits()
+	k.outbound()
 	return k.list
 }
 
@@ -212,6 +214,23 @@ func (k *checker) limits() {
 	k.between("password_hashing_at_once", k.PasswordHashingAtOnce, 0, 1024)
 }
 
+// outbound checks the hosts that netguard may ask.
+func (k *checker) outbound() {
+	var unknown []string
+	for _, raw := range k.OutboundAllowHosts {
+		if _, err := netguard.ParseHost(raw); err != nil {
+			unknown = append(unknown, strconv.Quote(raw))
+		}
+	}
+	if len(unknown) > 0 {
+		k.say("outbound_allow_hosts", "has "+strings.Join(unknown, ", ")+", which is not a host or host:port",
+			"write each as one exact name, e.g. app.corp.example or 10.1.2.3:8443, without https:// and without *")
+	}
+	if _, err := netguard.ParseProxy(k.OutboundProxy); err != nil {
+		k.say("outbound_proxy", "is not the URL of a proxy", "write e.g. http://proxy.corp.example:3128")
+	}
+}
+
 func (k *checker) between(key string, n, low, high int) {
 	if n < low || n > high {
 		k.say(key, fmt.Sprintf("is %d", n), fmt.Sprintf("write a number from %d to %d", low, high))
@@ -277,6 +296,9 @@ func (c *Config) Warnings() []string {
 	}
 	if adminHost, _, err := net.SplitHostPort(c.AdminListen); err == nil && !isLoopbackHost(adminHost) {
 		list = append(list, "admin_listen is reachable from other machines: keep "+c.AdminListen+" behind a firewall")
+	}
+	if c.OutboundProxy != "" {
+		list = append(list, "outbound_proxy is set: make sure that it refuses private addresses, since ostiary cannot see where it connects")
 	}
 	return list
 }

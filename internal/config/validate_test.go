@@ -110,6 +110,14 @@ func TestValidate(t *testing.T) {
 		{"another database", func(c *config.Config) { c.Database = "mysql://u@h/db" }, "neither PostgreSQL nor SQLite"},
 		{"proxy no address", func(c *config.Config) { c.TrustedProxies = []string{"proxy"} }, "neither a CIDR nor an IP"},
 		{"proxies", func(c *config.Config) { c.TrustedProxies = []string{"10.0.0.0/8", "::1"} }, ""},
+		{"outbound hosts", func(c *config.Config) {
+			c.OutboundAllowHosts = []string{"app.corp.example", "keys:8443", "10.1.2.3", "[fd00::1]:8443"}
+		}, ""},
+		{"outbound hosts are exact hosts", func(c *config.Config) {
+			c.OutboundAllowHosts = []string{"app.corp.example", "*.corp.example", "https://app.corp.example"}
+		}, `outbound_allow_hosts has "*.corp.example", "https://app.corp.example", which is not a host or host:port; write each`},
+		{"outbound proxy", func(c *config.Config) { c.OutboundProxy = "http://user:secret@proxy:3128" }, ""},
+		{"outbound proxy without a scheme", func(c *config.Config) { c.OutboundProxy = "proxy:3128" }, "outbound_proxy is not the URL of a proxy; write e.g. http://"},
 		{"help page", func(c *config.Config) { c.HelpURL = "javascript:alert(1)" }, "help_url is not an https URL"},
 		{"operator name", func(c *config.Config) { c.OperatorName = "a\nb" }, "operator_name is longer"},
 		{"D7 access token lifetime", func(c *config.Config) { c.AccessTokenLifetime = 2 * time.Hour }, "write: access_token_lifetime: 1h"},

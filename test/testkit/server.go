@@ -16,6 +16,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/app"
 	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/login"
+	"github.com/ostiary-auth/ostiary/internal/netguard"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
@@ -53,6 +54,9 @@ type Server struct {
 	Clock  *Clock
 	// Logs is everything logged, at debug level.
 	Logs *Buffer
+	// Outbound asks clients' hosts: those of NewServerWithHosts, otherwise what
+	// Config allows.
+	Outbound *netguard.Client
 	// Recorder, when set, hears everything that clients and people send and get.
 	Recorder *Recorder
 }
@@ -107,7 +111,19 @@ type ServerOption func(*config.Config)
 // resources and the person above unless they are there.
 func NewServer(t testing.TB, db *sqlstore.Store, opts ...ServerOption) *Server {
 	t.Helper()
-	s := &Server{DB: db, Clock: NewClock(), Logs: &Buffer{}, Config: config.Default()}
+	return newServer(t, db, nil, opts)
+}
+
+// NewServerWithHosts is NewServer for a server that may ask these hosts for
+// clients' documents and keys; the server's DNS knows no others.
+func NewServerWithHosts(t testing.TB, db *sqlstore.Store, hosts []*HTTPSHost, opts ...ServerOption) *Server {
+	t.Helper()
+	return newServer(t, db, Outbound(t, hosts...), opts)
+}
+
+func newServer(t testing.TB, db *sqlstore.Store, outbound *netguard.Client, opts []ServerOption) *Server {
+	t.Helper()
+	s := &Server{DB: db, Clock: NewClock(), Logs: &Buffer{}, Config: config.Default(), Outbound: outbound}
 	s.Config.Issuer, s.Config.LogLevel = Issuer, "debug"
 	s.Config.Secret = oauth.Secret(stateSecret)
 	for _, o := range opts {
@@ -129,7 +145,8 @@ func (s *Server) Again(t testing.TB) *Server {
 func (s *Server) start(t testing.TB) {
 	t.Helper()
 	log := slog.New(slog.NewJSONHandler(s.Logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a, err := app.New(t.Context(), app.Options{Config: s.Config, Log: log, Now: s.Clock.Now, Store: s.DB, Passwords: s.passwords()})
+	a, err := app.New(t.Context(), app.Options{Config: s.Config, Log: log, Now: s.Clock.Now, Store: s.DB, Passwords: s.passwords(),
+		Outbound: s.Outbound})
 	if err != nil {
 		t.Fatalf("start server: %v", err)
 	}
