@@ -22,11 +22,12 @@ type accessTokenClaims struct {
 	ClientID string `json:"client_id"`
 	Scope    string `json:"scope,omitempty"`
 	AuthTime int64  `json:"auth_time,omitempty"`
-	GrantID  string `json:"grant_id"`
+	GrantID  string `json:"grant_id,omitempty"`
 }
 
 // signAccessToken returns an access token for the grant that carries scopes and
-// opens the grant's one resource. It is never stored.
+// opens the grant's one resource. It is never stored. A grant without a row has no
+// id, and the token then no grant_id.
 func (s *Server) signAccessToken(g *grant.Grant, scopes []string, now time.Time) (oauth.Secret, error) {
 	claims := accessTokenClaims{
 		Issuer: s.o.Issuer, Subject: g.Subject, Audience: g.Resource, ClientID: g.ClientID, GrantID: g.ID,

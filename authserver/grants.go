@@ -29,14 +29,9 @@ func (s *Server) newGrantTypes() []grantType {
 			check: s.checkCode, issue: s.redeemCode},
 		{name: registration.GrantRefreshToken, advertised: true, kind: kindRefresh, param: "refresh_token",
 			check: s.checkRefresh, issue: s.refresh},
-		// known, so that a client learns that it may not rather than that the server
-		// does not know the word (TK-07, DR-19); the grant itself is part 2 (D23)
-		{name: registration.GrantClientCredentials, check: refuseClientCredentials},
+		{name: registration.GrantClientCredentials, advertised: true,
+			check: s.checkClientCredentials, issue: s.issueClientCredentials},
 	}
-}
-
-func refuseClientCredentials(context.Context, *unit) error {
-	return oauth.UnauthorizedClient("this client may not use client_credentials")
 }
 
 func (s *Server) grantType(name string) (grantType, bool) {

@@ -49,6 +49,8 @@ type unit struct {
 	genuine bool
 	// loaded is the grant presented, nil when there is none.
 	loaded *Redemption
+	// rowless is what client_credentials issues for: a grant that has no row.
+	rowless *grant.Grant
 	// client is who authenticated, by method.
 	client *registration.Client
 	method string

@@ -31,7 +31,12 @@ func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) error {
 	if token == "" {
 		return oauth.InvalidRequest("token is missing")
 	}
-	if g, found := s.revocable(u, token); found {
+	g, found := s.revocable(u, token)
+	switch {
+	case found && g.ID == "":
+		// RFC 7009 §2.2.1: 200 would say that it no longer works
+		return oauth.UnsupportedTokenType("a token of client_credentials cannot be revoked: it expires by itself")
+	case found:
 		if err := s.revoke(ctx, u, g); err != nil {
 			return err
 		}
@@ -43,6 +48,7 @@ func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) error {
 }
 
 // revocable returns what the token says of its grant: id, subject and resource.
+// The id is "" for a token without a grant (client_credentials).
 // There is none to revoke when the token is unknown, forged or another client's.
 func (s *Server) revocable(u *unit, token oauth.Secret) (grant.Grant, bool) {
 	if u.hasRef {

@@ -132,6 +132,8 @@ func (s *Server) logIssued(ctx context.Context, u *unit, grantType string) {
 	if u.loaded != nil {
 		g := &u.loaded.Grant
 		attrs = append(attrs, slog.String("sub", g.Subject), slog.String("resource", g.Resource), slog.String("grant_id", g.ID))
+	} else if g := u.rowless; g != nil {
+		attrs = append(attrs, slog.String("sub", g.Subject), slog.String("resource", g.Resource))
 	}
 	s.o.Log.LogAttrs(ctx, slog.LevelInfo, "token issued", attrs...)
 }

@@ -72,7 +72,8 @@ type Client struct {
 	DocumentHash string
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
-	// LastUsedAt is when a code was last issued to it; zero: never.
+	// LastUsedAt is when a code was last issued to it, or, to the hour, a token
+	// without a person; zero: never.
 	LastUsedAt time.Time
 }
 
@@ -101,6 +102,9 @@ type ClientMetadata struct {
 	ApplicationType string `json:"application_type,omitempty"`
 	SoftwareID      string `json:"software_id,omitempty"`
 	SoftwareVersion string `json:"software_version,omitempty"`
+	// SoftwareStatement is the statement that was accepted, unchanged (RFC 7591
+	// §3.2.1); "" for one that did not count.
+	SoftwareStatement string `json:"software_statement,omitempty"`
 	// JWKS are the client's public keys, or JWKSURI says where they are; never both
 	// (RFC 7591 §2). Only for private_key_jwt.
 	JWKS    json.RawMessage `json:"jwks,omitempty"`
@@ -108,6 +112,14 @@ type ClientMetadata struct {
 	// TokenEndpointAuthSigningAlg is the one alg its assertions have, "" for any
 	// that the server supports.
 	TokenEndpointAuthSigningAlg string `json:"token_endpoint_auth_signing_alg,omitempty"`
+	// OtherAuthMethods are methods that a metadata document offers beside
+	// TokenEndpointAuthMethod; only "none" beside private_key_jwt.
+	OtherAuthMethods []string `json:"token_endpoint_auth_methods_supported,omitempty"`
+}
+
+// AcceptsAuthMethod reports whether the client may authenticate so.
+func (m *ClientMetadata) AcceptsAuthMethod(method string) bool {
+	return method == m.TokenEndpointAuthMethod || slices.Contains(m.OtherAuthMethods, method)
 }
 
 // IsPublic reports whether the client has no credential.
@@ -157,8 +169,8 @@ type Store interface {
 	UpdateClient(ctx context.Context, c Client) error
 	// DeleteClient removes the row, or returns store.ErrNotFound.
 	DeleteClient(ctx context.Context, id string) error
-	// CountClientsFrom returns how many clients of KindDynamic a source
-	// registered since a time; "" counts every source.
+	// CountClientsFrom returns how many clients of KindDynamic that nobody has
+	// used yet a source registered since a time; "" counts every source.
 	CountClientsFrom(ctx context.Context, source string, since time.Time) (int, error)
 	// TouchClient sets LastUsedAt.
 	TouchClient(ctx context.Context, id string, now time.Time) error

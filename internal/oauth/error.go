@@ -109,6 +109,12 @@ func UnsupportedGrantType(format string, args ...any) *Error {
 	return newError("unsupported_grant_type", format, args...)
 }
 
+// UnsupportedTokenType reports a token that is genuine and cannot be revoked (RFC
+// 7009 §2.2.1).
+func UnsupportedTokenType(format string, args ...any) *Error {
+	return newError("unsupported_token_type", format, args...)
+}
+
 // UnsupportedResponseType reports a response_type other than code (RFC 6749 §4.1.2.1).
 func UnsupportedResponseType(format string, args ...any) *Error {
 	return newError("unsupported_response_type", format, args...)
