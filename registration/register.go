@@ -15,6 +15,7 @@ import (
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/endpoint"
+	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/store"
@@ -23,14 +24,42 @@ import (
 // Path is where clients register, below the issuer's path (D25).
 const Path = "/register"
 
+// DynamicStore is what registration asks of the store beyond Store. Every method
+// is one statement.
+type DynamicStore interface {
+	Store
+	// HoldRegistrations makes other registrations wait until the transaction ends,
+	// in every process, so that budgets are exact and one repeated registration is
+	// one client.
+	HoldRegistrations(ctx context.Context) error
+	// ReuseClient returns the newest client of KindDynamic that source registered
+	// with the metadata that documentHash identifies, if it was never used, cannot
+	// manage itself and has no secret, and the operator did not touch it. It counts
+	// as registered at now for the idle rule. store.ErrNotFound for none.
+	ReuseClient(ctx context.Context, source, documentHash string, now time.Time) (Client, error)
+}
+
 // Options configures New.
 type Options struct {
+	// Issuer is the issuer identifier, below which the endpoints are. Required
+	// where the policy lets clients manage themselves.
+	Issuer string
 	// Edge writes answers and errors. Required.
 	Edge *endpoint.Edge
 	// Policy says who may register; the zero Policy is closed.
 	Policy Policy
 	// Clients keeps what is registered. Required.
-	Clients Store
+	Clients DynamicStore
+	// InitialTokens keeps initial access tokens. Required by ModeToken.
+	InitialTokens InitialAccessTokenStore
+	// Statements checks software statements. Required by ModeStatement.
+	Statements *Statements
+	// Grants and Consents end what a client held that removes itself. Required
+	// where the policy lets clients manage themselves.
+	Grants   grant.Store
+	Consents interface {
+		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+	}
 	// Resources, when set, tells which scopes exist, to narrow what a client
 	// lists (A14).
 	Resources interface {
@@ -46,78 +75,127 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Handler serves dynamic client registration (RFC 7591).
+// Handler serves dynamic client registration (RFC 7591) and its management (RFC 7592).
 type Handler struct {
 	o Options
 }
 
-// New returns the handler of POST /register.
+// New returns the handler of /register and below.
 func New(o Options) (*Handler, error) {
 	var errs []error
 	if o.Edge == nil || o.Clients == nil || o.Audit == nil || o.Tx == nil {
 		errs = append(errs, errors.New("registration: Edge, Clients, Audit and Tx are required"))
 	}
-	if o.Policy.Mode == "" {
-		o.Policy.Mode = ModeClosed
-	}
-	if o.Policy.Mode != ModeOpen && o.Policy.Mode != ModeClosed {
-		errs = append(errs, fmt.Errorf("registration: mode %q is neither open nor closed", o.Policy.Mode))
-	}
-	if o.Policy.PerSource < 0 || o.Policy.Total < 0 {
-		errs = append(errs, errors.New("registration: budgets must not be negative"))
-	}
 	o.Policy = o.Policy.withDefaults()
+	errs = append(errs, o.Policy.check())
+	if o.Policy.Management != ManageNone && (o.Issuer == "" || o.Grants == nil || o.Consents == nil) {
+		errs = append(errs, errors.New("registration: Issuer, Grants and Consents are required for management"))
+	}
+	if o.Policy.Mode == ModeToken && o.InitialTokens == nil || o.Policy.Mode == ModeStatement && !o.Statements.accepts() {
+		errs = append(errs, fmt.Errorf("registration: mode %s has nothing to check with", o.Policy.Mode))
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return &Handler{o: o}, errors.Join(errs...)
 }
 
-// Open reports whether clients may register; metadata names the endpoint only then.
-func (h *Handler) Open() bool { return h.o.Policy.Mode == ModeOpen }
+// Open reports whether a client can register at all, with a token or statement
+// if the policy wants one; metadata names the endpoint only then.
+func (h *Handler) Open() bool { return h.o.Policy.Mode != ModeClosed }
 
-// Routes adds POST /register to the endpoints.
+// Routes adds POST /register and the endpoint at which clients manage
+// themselves, which stays when registration closes.
 func (h *Handler) Routes(_, endpoints *http.ServeMux) {
 	endpoints.Handle("POST "+Path, h.o.Edge.JSON(h.register))
+	if h.o.Policy.Management == ManageNone {
+		return
+	}
+	endpoints.Handle("GET "+managedPath, h.o.Edge.JSON(h.read))
+	endpoints.Handle("PUT "+managedPath, h.o.Edge.JSON(h.update))
+	endpoints.Handle("DELETE "+managedPath, h.o.Edge.JSON(h.remove))
 }
 
-// response is the client information response (RFC 7591 §3.2.1). It has no
-// nulls, and client_secret_expires_at only beside a secret (A12).
+// response is the client information response (RFC 7591 §3.2.1, RFC 7592 §3). It
+// has no nulls, and client_secret_expires_at only beside a secret (A12).
 type response struct {
-	ClientID              string `json:"client_id"`
-	ClientIDIssuedAt      int64  `json:"client_id_issued_at"`
-	ClientSecret          string `json:"client_secret,omitempty"`
-	ClientSecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"`
+	ClientID                string `json:"client_id"`
+	ClientIDIssuedAt        int64  `json:"client_id_issued_at"`
+	ClientSecret            string `json:"client_secret,omitempty"`
+	ClientSecretExpiresAt   *int64 `json:"client_secret_expires_at,omitempty"`
+	RegistrationClientURI   string `json:"registration_client_uri,omitempty"`
+	RegistrationAccessToken string `json:"registration_access_token,omitempty"`
 	ClientMetadata
+}
+
+// newResponse tells the client what is registered; the secret and the token are
+// "" where there is none to tell.
+func (h *Handler) newResponse(c Client, secret, token oauth.Secret) response {
+	resp := response{ClientID: c.ID, ClientIDIssuedAt: c.CreatedAt.Unix(), ClientMetadata: c.Metadata}
+	if secret != "" {
+		never := int64(0) // RFC 7591 §3.2.1: 0 is "does not expire"
+		resp.ClientSecret, resp.ClientSecretExpiresAt = secret.Reveal(), &never
+	}
+	if token != "" {
+		resp.RegistrationClientURI, resp.RegistrationAccessToken = h.configurationURI(c.ID), token.Reveal()
+	}
+	return resp
 }
 
 // register serves POST /register (RFC 7591 §3.1).
 func (h *Handler) register(w http.ResponseWriter, r *http.Request) error {
 	if !h.Open() {
-		return &oauth.Error{Code: "access_denied", Status: http.StatusForbidden,
-			Description: "registration is closed here; ask the operator to add the client"}
+		return closed()
 	}
 	source := audit.SourceFrom(r.Context()).Class()
 	if err := h.limit(r.Context(), source); err != nil {
 		return err
 	}
-	doc, err := readDocument(w, r)
+	initial, err := h.initialToken(r)
 	if err != nil {
 		return err
 	}
-	metadata, err := ParseClientMetadata(doc)
+	body, err := readDocument(w, r)
 	if err != nil {
 		return err
 	}
-	if metadata.Scope, err = h.knownScope(r.Context(), metadata.Scope); err != nil {
+	doc, err := readObject(body)
+	if err != nil {
 		return err
 	}
-	c, secret := newClient(KindDynamic, metadata, h.o.Now())
-	c.Source = source
-	if err := h.create(r.Context(), c); err != nil {
+	m, err := h.readMetadata(r.Context(), doc)
+	if err != nil {
 		return err
 	}
-	return endpoint.WriteJSON(w, http.StatusCreated, newResponse(c, secret))
+	n := newRegistration(m, source, h.o.Policy, h.o.Now())
+	if err := h.create(r.Context(), &n, initial); err != nil {
+		return err
+	}
+	return endpoint.WriteJSON(w, http.StatusCreated, h.newResponse(n.client, n.secret, n.token))
+}
+
+// closed answers whoever may not change anything here; being signed in is no
+// privilege at this endpoint, which reads no cookie (DR-02).
+func closed() *oauth.Error {
+	return &oauth.Error{Code: "access_denied", Status: http.StatusForbidden,
+		Description: "registration is closed here; ask the operator to add the client"}
+}
+
+// registering is a client about to be stored, with what only its maker is told.
+type registering struct {
+	client        Client
+	secret, token oauth.Secret
+}
+
+func newRegistration(m ClientMetadata, source string, policy Policy, now time.Time) registering {
+	var n registering
+	n.client, n.secret = newClient(KindDynamic, m, now)
+	n.client.Source = source
+	if policy.manages(&n.client) {
+		n.token = newRegistrationToken()
+		n.client.RegistrationTokenHash = HashRegistrationToken(n.client.ID, n.token)
+	}
+	return n
 }
 
 // limit asks the limiter, which bounds attempts; create bounds rows.
@@ -185,29 +263,69 @@ func (h *Handler) knownScope(ctx context.Context, scope string) (string, error) 
 	return strings.Join(slices.DeleteFunc(strings.Fields(scope), unknown), " "), nil
 }
 
-// create inserts the client and its audit event, within the budgets. Budgets
-// count rows, so a restart or a second process does not reset them; they
-// refuse the new and never evict the old (DR-13).
-func (h *Handler) create(ctx context.Context, c Client) error {
+// create inserts the client and its audit event, within the budgets, unless this
+// registration repeats one that came to nothing: clients that lose what they
+// stored, or that register at each start, would otherwise leave a row each time.
+func (h *Handler) create(ctx context.Context, n *registering, initial oauth.Secret) error {
 	return h.o.Tx.InTx(ctx, func(ctx context.Context) error {
-		for _, budget := range []struct {
-			source string
-			max    int
-		}{{c.Source, h.o.Policy.PerSource}, {"", h.o.Policy.Total}} {
-			n, err := h.o.Clients.CountClientsFrom(ctx, budget.source, c.CreatedAt.Add(-budgetWindow))
-			if err != nil {
-				return fmt.Errorf("count registrations: %w", err)
-			}
-			if n >= budget.max {
-				return oauth.TooManyRequests(budgetRetry)
-			}
+		if err := h.o.Clients.HoldRegistrations(ctx); err != nil {
+			return err
 		}
-		if err := h.o.Clients.CreateClient(ctx, c); err != nil {
+		detail := registeredDetail(n.client.Metadata)
+		if h.o.Policy.Mode == ModeToken {
+			id, err := h.spendInitialToken(ctx, initial)
+			if err != nil {
+				return err
+			}
+			detail["initial_access_token"] = id
+		} else if found, err := h.reuse(ctx, n); found || err != nil {
+			return err
+		}
+		if err := h.checkBudgets(ctx, &n.client); err != nil {
+			return err
+		}
+		if err := h.o.Clients.CreateClient(ctx, n.client); err != nil {
 			return fmt.Errorf("register client: %w", err)
 		}
-		return h.o.Audit.Append(ctx, audit.New(ctx, c.CreatedAt, audit.Event{
-			Name: "client.registered", Actor: c.ID, ClientID: c.ID, Detail: registeredDetail(c.Metadata)}))
+		return h.o.Audit.Append(ctx, audit.New(ctx, n.client.CreatedAt, audit.Event{
+			Name: "client.registered", Actor: n.client.ID, ClientID: n.client.ID, Detail: detail}))
 	})
+}
+
+// reuse puts the client of an earlier, equal registration in n's place. It is
+// for public clients without a registration access token only: there is nothing
+// in the answer that is for one asker alone, as with a metadata document.
+func (h *Handler) reuse(ctx context.Context, n *registering) (bool, error) {
+	if !n.client.IsPublic() || n.token != "" {
+		return false, nil
+	}
+	c, err := h.o.Clients.ReuseClient(ctx, n.client.Source, n.client.DocumentHash, n.client.CreatedAt)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the same registration: %w", err)
+	}
+	n.client = c
+	return true, nil
+}
+
+// checkBudgets counts rows, so that a restart or a second process does not reset
+// a budget; it refuses the new and never evicts the old (DR-13).
+func (h *Handler) checkBudgets(ctx context.Context, c *Client) error {
+	for _, budget := range []struct {
+		source string
+		max    int
+	}{{c.Source, h.o.Policy.PerSource}, {"", h.o.Policy.Total}} {
+		n, err := h.o.Clients.CountClientsFrom(ctx, budget.source, c.CreatedAt.Add(-budgetWindow))
+		if err != nil {
+			return fmt.Errorf("count registrations: %w", err)
+		}
+		if n >= budget.max {
+			return oauth.TooManyRequests(budgetRetry)
+		}
+	}
+	return nil
 }
 
 // registeredDetail is what the audit event tells of a registration. The redirect
@@ -237,12 +355,3 @@ func newClient(kind Kind, m ClientMetadata, now time.Time) (Client, oauth.Secret
 // newClientID returns 130 random bits as letters and digits: no "-" in front,
 // so that it is never taken for a flag on the command line (A16).
 func newClientID() string { return strings.ToLower(rand.Text()) }
-
-func newResponse(c Client, secret oauth.Secret) response {
-	resp := response{ClientID: c.ID, ClientIDIssuedAt: c.CreatedAt.Unix(), ClientMetadata: c.Metadata}
-	if secret != "" {
-		never := int64(0) // RFC 7591 §3.2.1: 0 is "does not expire"
-		resp.ClientSecret, resp.ClientSecretExpiresAt = secret.Reveal(), &never
-	}
-	return resp
-}

@@ -39,8 +39,20 @@ func (s *Store) GetClient(ctx context.Context, id string) (registration.Client, 
 // ListClients implements registration.Store.
 func (s *Store) ListClients(ctx context.Context) ([]registration.Client, error) {
 	const q = `SELECT ` + clientColumns + ` FROM clients ORDER BY created_at, id`
+	return s.clients(ctx, q)
+}
+
+// ListIdentifiedClients returns the clients that the operator added or verified,
+// then those known by a metadata document, oldest first, at most limit.
+func (s *Store) ListIdentifiedClients(ctx context.Context, limit int) ([]registration.Client, error) {
+	const q = `SELECT ` + clientColumns + ` FROM clients WHERE kind = $1 OR kind = $2 OR verified_at IS NOT NULL
+		ORDER BY CASE WHEN kind = $1 OR verified_at IS NOT NULL THEN 0 ELSE 1 END, created_at, id LIMIT $3`
+	return s.clients(ctx, q, string(registration.KindOperator), string(registration.KindCIMD), limit)
+}
+
+func (s *Store) clients(ctx context.Context, q string, args ...any) ([]registration.Client, error) {
 	var clients []registration.Client
-	err := s.each(ctx, q, nil, func(scan func(dest ...any) error) error {
+	err := s.each(ctx, q, args, func(scan func(dest ...any) error) error {
 		c, err := scanClient(scan)
 		clients = append(clients, c)
 		return err
@@ -85,7 +97,8 @@ func (s *Store) DeleteClient(ctx context.Context, id string) error {
 
 // CountClientsFrom implements registration.Store.
 func (s *Store) CountClientsFrom(ctx context.Context, source string, since time.Time) (int, error) {
-	const q = `SELECT COUNT(*) FROM clients WHERE kind = $1 AND (source = $2 OR $2 = '') AND created_at >= $3`
+	const q = `SELECT COUNT(*) FROM clients
+		WHERE kind = $1 AND (source = $2 OR $2 = '') AND created_at >= $3 AND last_used_at IS NULL`
 	var n int
 	if err := s.row(ctx, q, []any{string(registration.KindDynamic), source, millis(since)}, &n); err != nil {
 		return 0, fmt.Errorf("count clients: %w", err)

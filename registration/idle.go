@@ -1,0 +1,103 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/store"
+)
+
+// idleBatch is how many clients one transaction removes.
+const idleBatch = 200
+
+// LastUse is when a client was last of use, as far as rows tell.
+type LastUse struct {
+	// At is the last of: registration, change, code, refresh.
+	At time.Time
+	// Live says that it holds a live grant, or a code that may be redeemed.
+	Live bool
+}
+
+// IdleStore finds and removes clients that are not used. Every method is one statement.
+type IdleStore interface {
+	// LastUses returns the last use of each client that the idle rule concerns:
+	// those of KindDynamic that the operator neither verified nor blocked.
+	LastUses(ctx context.Context, now time.Time) (map[string]LastUse, error)
+	// DeleteIdleClients removes at most limit of those clients that hold no live
+	// grant at now and were not used after before, and returns their IDs.
+	DeleteIdleClients(ctx context.Context, before, now time.Time, limit int) ([]string, error)
+}
+
+// Idle removes clients that registered themselves and are used no more (A20):
+// never while a grant lives, and Life after the last use, or after registration.
+type Idle struct {
+	// Clients, Consents, Tx and Audit are required.
+	Clients  IdleStore
+	Consents interface {
+		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+	}
+	Tx    store.Transactor
+	Audit audit.Store
+	// Life is how long a client is kept after its last use; 0 is for ever.
+	Life time.Duration
+	// Now is the clock. Required.
+	Now func() time.Time
+}
+
+// Collect removes what is idle, in batches, and returns how many clients that was.
+func (i *Idle) Collect(ctx context.Context) (removed int, err error) {
+	if i.Life <= 0 {
+		return 0, nil
+	}
+	for {
+		n, err := i.collectBatch(ctx)
+		removed += n
+		if err != nil || n < idleBatch {
+			return removed, err
+		}
+	}
+}
+
+func (i *Idle) collectBatch(ctx context.Context) (n int, err error) {
+	now := i.Now()
+	err = i.Tx.InTx(ctx, func(ctx context.Context) error {
+		ids, err := i.Clients.DeleteIdleClients(ctx, now.Add(-i.Life), now, idleBatch)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			event := audit.New(ctx, now, audit.Event{Name: "client.expired", Actor: "system", ClientID: id})
+			if err := errors.Join(i.Consents.DeleteConsents(ctx, "", id, ""), i.Audit.Append(ctx, event)); err != nil {
+				return err
+			}
+		}
+		n = len(ids)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("remove idle clients: %w", err)
+	}
+	return n, nil
+}
+
+// Expiries returns when each client that the idle rule concerns will be removed
+// if nobody uses it. A client that holds a live grant is not in it.
+func (i *Idle) Expiries(ctx context.Context) (map[string]time.Time, error) {
+	ends := map[string]time.Time{}
+	if i.Life <= 0 {
+		return ends, nil
+	}
+	uses, err := i.Clients.LastUses(ctx, i.Now())
+	if err != nil {
+		return nil, err
+	}
+	for id, use := range uses {
+		if !use.Live {
+			ends[id] = use.At.Add(i.Life)
+		}
+	}
+	return ends, nil
+}
