@@ -2,12 +2,17 @@ package authserver
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
@@ -19,7 +24,8 @@ type credentials struct {
 	// the raw one for ids without % and + (A17).
 	ids     []string
 	secrets []oauth.Secret
-	// method is the method used: none, client_secret_basic or client_secret_post.
+	// method is the method used: none, client_secret_basic or client_secret_post;
+	// clientassertion.go has private_key_jwt.
 	method string
 }
 
@@ -37,8 +43,14 @@ func errClient(basic bool) *oauth.Error {
 // exactly one method, and it must be the registered one. Failure consumes
 // nothing (A18).
 func (s *Server) authenticateClient(ctx context.Context, u *unit) error {
+	if isAssertion(u.params) {
+		return s.authenticateByAssertion(ctx, u)
+	}
 	creds, err := readCredentials(u)
 	if err != nil {
+		return err
+	}
+	if err := s.mayGuess(ctx, creds); err != nil {
 		return err
 	}
 	for i, id := range creds.ids {
@@ -56,7 +68,47 @@ func (s *Server) authenticateClient(ctx context.Context, u *unit) error {
 	}
 	// the same work as for a known client
 	registration.HashSecret(creds.ids[0], creds.secrets[0])
+	if err := s.guessed(ctx, creds); err != nil {
+		return err
+	}
 	return errClient(u.header != "")
+}
+
+// mayGuess refuses whoever sent too many wrong secrets of this client (CA-12).
+// Others who use the client from elsewhere are not in their way.
+func (s *Server) mayGuess(ctx context.Context, creds credentials) error {
+	if s.o.Guesses == nil || !creds.hasSecret() {
+		return nil
+	}
+	return tooManyGuesses(s.o.Guesses.Full(ctx, guessKey(ctx, creds)))
+}
+
+// guessed counts a wrong secret.
+func (s *Server) guessed(ctx context.Context, creds credentials) error {
+	if s.o.Guesses == nil || !creds.hasSecret() {
+		return nil
+	}
+	return tooManyGuesses(s.o.Guesses.Wait(ctx, guessKey(ctx, creds)))
+}
+
+func tooManyGuesses(wait time.Duration, err error) error {
+	if err != nil {
+		return fmt.Errorf("limit wrong client secrets: %w", err)
+	}
+	if wait > 0 {
+		return oauth.TooManyRequests(wait)
+	}
+	return nil
+}
+
+// guessKey names client and network source in a bounded length.
+func guessKey(ctx context.Context, creds credentials) string {
+	sum := sha256.Sum256([]byte(audit.SourceFrom(ctx).Class() + "\n" + creds.ids[0]))
+	return string(sum[:])
+}
+
+func (c credentials) hasSecret() bool {
+	return slices.ContainsFunc(c.secrets, func(s oauth.Secret) bool { return s != "" })
 }
 
 // clientFor returns the client of the loaded grant when it is the one asked
@@ -92,9 +144,6 @@ func checkCredential(c *registration.Client, creds credentials, secret oauth.Sec
 // readCredentials reads the one credential of a request.
 func readCredentials(u *unit) (credentials, error) {
 	id, secret := u.params.Get("client_id"), oauth.Secret(u.params.Get("client_secret"))
-	if u.params.Get("client_assertion") != "" || u.params.Get("client_assertion_type") != "" {
-		return credentials{}, oauth.InvalidClient("private_key_jwt is not supported by this server yet")
-	}
 	scheme, encoded, _ := strings.Cut(u.header, " ")
 	if u.header == "" || !strings.EqualFold(scheme, "Basic") {
 		return bodyCredentials(id, secret)

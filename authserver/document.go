@@ -13,7 +13,8 @@ const pathJWKS = "/jwks.json"
 
 // tokenAuthMethods are the client authentication methods of the token and
 // revocation endpoints, "none" among them (A5).
-var tokenAuthMethods = []string{registration.AuthNone, registration.AuthClientSecretBasic, registration.AuthClientSecretPost}
+var tokenAuthMethods = []string{registration.AuthNone, registration.AuthClientSecretBasic,
+	registration.AuthClientSecretPost, registration.AuthPrivateKeyJWT}
 
 // Metadata returns the authorization server's metadata (RFC 8414 §2), filled
 // from what is mounted: registrationOpen says whether POST /register is.
@@ -23,21 +24,25 @@ func (s *Server) Metadata(ctx context.Context, registrationOpen bool) (metadata.
 		return metadata.AuthorizationServer{}, err
 	}
 	doc := metadata.AuthorizationServer{
-		Issuer:                                     s.o.Issuer,
-		AuthorizationEndpoint:                      s.o.Issuer + pathAuthorize,
-		TokenEndpoint:                              s.o.Issuer + pathToken,
-		RevocationEndpoint:                         s.o.Issuer + pathRevoke,
-		JWKSURI:                                    s.o.Issuer + pathJWKS,
-		ScopesSupported:                            scopes,
-		ResponseTypesSupported:                     []string{"code"},
-		ResponseModesSupported:                     []string{"query"},
-		GrantTypesSupported:                        s.grantTypesSupported(),
-		TokenEndpointAuthMethodsSupported:          slices.Clone(tokenAuthMethods),
-		RevocationEndpointAuthMethodsSupported:     slices.Clone(tokenAuthMethods),
-		CodeChallengeMethodsSupported:              []string{"S256"},
-		AuthorizationResponseISSParameterSupported: true, // RFC 9207 §3, A6
-		PromptValuesSupported:                      []string{"none", "login", "consent"},
+		Issuer:                                 s.o.Issuer,
+		AuthorizationEndpoint:                  s.o.Issuer + pathAuthorize,
+		TokenEndpoint:                          s.o.Issuer + pathToken,
+		RevocationEndpoint:                     s.o.Issuer + pathRevoke,
+		JWKSURI:                                s.o.Issuer + pathJWKS,
+		ScopesSupported:                        scopes,
+		ResponseTypesSupported:                 []string{"code"},
+		ResponseModesSupported:                 []string{"query"},
+		GrantTypesSupported:                    s.grantTypesSupported(),
+		TokenEndpointAuthMethodsSupported:      slices.Clone(tokenAuthMethods),
+		RevocationEndpointAuthMethodsSupported: slices.Clone(tokenAuthMethods),
+		// REQUIRED with private_key_jwt
+		TokenEndpointAuthSigningAlgValuesSupported:      registration.AssertionAlgorithms(),
+		RevocationEndpointAuthSigningAlgValuesSupported: registration.AssertionAlgorithms(),
+		CodeChallengeMethodsSupported:                   []string{"S256"},
+		AuthorizationResponseISSParameterSupported:      true, // RFC 9207 §3, A6
+		PromptValuesSupported:                           []string{"none", "login", "consent"},
 	}
+	doc.ClientIDMetadataDocumentSupported = s.o.ClientDocuments
 	if registrationOpen {
 		doc.RegistrationEndpoint = s.o.Issuer + registration.Path
 	}

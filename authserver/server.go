@@ -6,8 +6,8 @@
 // internal/login; grants are rows of internal/grant, and every state change is
 // one statement or one transaction there.
 //
-// It implements OAuth 2.1 (draft-ietf-oauth-v2-1-13), RFC 6750, 7009, 7636,
-// 8252, 8707, 9068 and 9207.
+// It implements OAuth 2.1 (draft-ietf-oauth-v2-1-13), RFC 6750, 7009, 7521,
+// 7523, 7636, 8252, 8707, 9068 and 9207.
 package authserver
 
 import (
@@ -60,6 +60,14 @@ type Options struct {
 
 	// Resolver finds the client of an authorization request. Required.
 	Resolver Resolver
+	// ClientDocuments says that Resolver reads Client ID Metadata Documents.
+	ClientDocuments bool
+	// ClientKeys find the keys of private_key_jwt, Assertions remembers what was
+	// signed with them. Required.
+	ClientKeys *registration.ClientKeys
+	Assertions registration.AssertionStore
+	// Guesses, when set, bounds wrong client secrets (CA-12).
+	Guesses Guesses
 	// Resources matches resource indicators. Required.
 	Resources Resources
 	// Sessions are the browser sessions. Required.
@@ -84,8 +92,17 @@ type Options struct {
 // Resolver finds clients by client_id. registration.Resolver implements it.
 type Resolver interface {
 	// Resolve returns the client, store.ErrNotFound, or
-	// registration.ErrClientURL for a client_id that is a URL.
+	// *registration.ClientURLError for a client_id that is a URL and names none.
 	Resolve(ctx context.Context, clientID string) (*registration.Client, error)
+}
+
+// Guesses count what came from a client and network source.
+// internal/ratelimit implements it.
+type Guesses interface {
+	// Full returns how long the next one must wait, 0 for not at all.
+	Full(ctx context.Context, key string) (time.Duration, error)
+	// Wait counts one and returns 0, or how long it must wait.
+	Wait(ctx context.Context, key string) (time.Duration, error)
 }
 
 // SessionHolder makes a browser session's row stay for a transaction.
@@ -116,6 +133,8 @@ type Server struct {
 	tokens   tokenStrings
 	grants   []grantType
 	provider *fosite.Fosite
+	// assertions check private_key_jwt.
+	assertions *registration.Assertions
 	// verifyVerifier compares a code_verifier with its challenge in constant time;
 	// a field so that a test can show that nothing else compares it (PK-10).
 	verifyVerifier func(challenge, verifier string) bool
@@ -129,7 +148,8 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Edge == nil || o.Pages == nil || o.Log == nil || o.Now == nil || o.Secrets == nil || o.Keys == nil ||
 		o.Tx == nil || o.Grants == nil || o.Redemptions == nil || o.Requests == nil || o.Consents == nil ||
-		o.Audit == nil || o.Clients == nil || o.SessionRows == nil || o.Resolver == nil || o.Resources == nil || o.Sessions == nil {
+		o.Audit == nil || o.Clients == nil || o.SessionRows == nil || o.Resolver == nil || o.Resources == nil || o.Sessions == nil ||
+		o.ClientKeys == nil || o.Assertions == nil {
 		return nil, errors.New("authserver: a required option is missing")
 	}
 	defaultTo(&o.AccessTokenLifetime, 10*time.Minute)
@@ -141,6 +161,8 @@ func New(o Options) (*Server, error) {
 		o.MaxOpenRequests = 500
 	}
 	s := &Server{o: o, base: issuer.EscapedPath(), tokens: tokenStrings{secrets: o.Secrets, issuer: o.Issuer},
+		assertions: &registration.Assertions{Issuer: o.Issuer, TokenEndpoint: o.Issuer + pathToken,
+			Keys: o.ClientKeys, Used: o.Assertions},
 		verifyVerifier: oauth.VerifyCodeVerifier}
 	s.grants = s.newGrantTypes()
 	s.provider = s.newProvider()

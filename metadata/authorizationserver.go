@@ -39,6 +39,10 @@ type AuthorizationServer struct {
 	// RevocationEndpointAuthMethodsSupported is
 	// revocation_endpoint_auth_methods_supported. OPTIONAL; default client_secret_basic.
 	RevocationEndpointAuthMethodsSupported []string `json:"revocation_endpoint_auth_methods_supported,omitempty"`
+	// RevocationEndpointAuthSigningAlgValuesSupported is
+	// revocation_endpoint_auth_signing_alg_values_supported. REQUIRED with
+	// private_key_jwt.
+	RevocationEndpointAuthSigningAlgValuesSupported []string `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
 	// IntrospectionEndpoint is introspection_endpoint (RFC 7662). OPTIONAL.
 	IntrospectionEndpoint string `json:"introspection_endpoint,omitempty"`
 	// IntrospectionEndpointAuthMethodsSupported is

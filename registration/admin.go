@@ -39,8 +39,13 @@ type AddOptions struct {
 	Name string
 	// RedirectURIs are required for authorization_code.
 	RedirectURIs []string
-	// AuthMethod is none, client_secret_basic or client_secret_post; "" is none.
+	// AuthMethod is none, client_secret_basic, client_secret_post or
+	// private_key_jwt; "" is none.
 	AuthMethod string
+	// JWKS are the public keys of a client with private_key_jwt, or JWKSURI says
+	// where they are.
+	JWKS    []byte
+	JWKSURI string
 	// GrantTypes default to authorization_code and refresh_token.
 	GrantTypes []string
 	// Resources, when not empty, are the only ones the client may ask for.
@@ -57,6 +62,9 @@ type UpdateOptions struct {
 	GrantTypes   *[]string
 	Resources    *[]string
 	Scope        *string
+	// JWKS and JWKSURI replace each other.
+	JWKS    *[]byte
+	JWKSURI *string
 }
 
 // Add registers a client and returns it with its secret, "" for a public one.
@@ -66,7 +74,7 @@ func (a *Admin) Add(ctx context.Context, o AddOptions) (Client, oauth.Secret, er
 		o.AuthMethod = AuthNone
 	}
 	m := ClientMetadata{ClientName: o.Name, RedirectURIs: o.RedirectURIs, TokenEndpointAuthMethod: o.AuthMethod,
-		GrantTypes: o.GrantTypes, Scope: o.Scope}
+		GrantTypes: o.GrantTypes, Scope: o.Scope, JWKS: o.JWKS, JWKSURI: o.JWKSURI}
 	resources, err := checkOperatorClient(&m, o.Resources)
 	if err != nil {
 		return Client{}, "", err
@@ -100,6 +108,9 @@ func (a *Admin) Update(ctx context.Context, id string, o UpdateOptions) (Client,
 		set(&c.Metadata.GrantTypes, o.GrantTypes)
 		set(&c.Metadata.Scope, o.Scope)
 		set(&c.Resources, o.Resources)
+		if err := setKeys(&c.Metadata, o); err != nil {
+			return err
+		}
 		resources, err := checkOperatorClient(&c.Metadata, c.Resources)
 		c.Resources, c.DocumentHash = resources, c.Metadata.Hash()
 		return err
@@ -208,6 +219,22 @@ func checkOperatorClient(m *ClientMetadata, resources []string) ([]string, error
 		return nil, oauth.InvalidClientMetadata("client_credentials needs the resources the client may use: no person is there to choose (D23)")
 	}
 	return canonical, nil
+}
+
+// setKeys replaces the client's keys where o names others.
+func setKeys(m *ClientMetadata, o UpdateOptions) error {
+	if o.JWKS == nil && o.JWKSURI == nil {
+		return nil
+	}
+	if m.TokenEndpointAuthMethod != AuthPrivateKeyJWT {
+		return oauth.InvalidClientMetadata("only a client with private_key_jwt has keys; this one has %s", m.TokenEndpointAuthMethod)
+	}
+	m.JWKS, m.JWKSURI = nil, ""
+	if o.JWKS != nil {
+		m.JWKS = *o.JWKS
+	}
+	set(&m.JWKSURI, o.JWKSURI)
+	return nil
 }
 
 func set[T any](dest *T, v *T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -58,12 +59,18 @@ func (c *cli) isRegistered(ctx context.Context, cfg *config.Config, db *sqlstore
 
 func newClientAddCmd(c *cli) *cobra.Command {
 	var o registration.AddOptions
+	var jwks string
 	cmd := &cobra.Command{Use: "add", Short: "Add a client and print its client_id, and its secret once", Args: cobra.NoArgs,
 		Example: `  ostiary client add --name "Quill Desktop" --redirect-uri http://localhost/callback
-  ostiary client add --name Atlas --redirect-uri https://atlas.example/cb --auth client_secret_basic --json`,
+  ostiary client add --name Atlas --redirect-uri https://atlas.example/cb --auth client_secret_basic --json
+  ostiary client add --name Borealis --redirect-uri https://borealis.example/cb --auth private_key_jwt --jwks-uri https://borealis.example/jwks.json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(o.Name) == "" {
 				return withHint(usagef("--name is required: people see it on the consent page"), `ostiary client add --name "Quill Desktop" --redirect-uri http://localhost/callback`)
+			}
+			var err error
+			if o.JWKS, err = readJWKS(jwks); err != nil {
+				return err
 			}
 			return c.withClientsAt(cmd.Context(), o.Resources, func(a *registration.Admin) error {
 				added, secret, err := a.Add(cmd.Context(), o)
@@ -76,7 +83,8 @@ func newClientAddCmd(c *cli) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&o.Name, "name", "", "`name` that people see")
 	fs.StringArrayVar(&o.RedirectURIs, "redirect-uri", nil, "redirect `URI` (repeatable)")
-	fs.StringVar(&o.AuthMethod, "auth", registration.AuthNone, "`method` at the token endpoint: none, client_secret_basic or client_secret_post")
+	fs.StringVar(&o.AuthMethod, "auth", registration.AuthNone, "`method` at the token endpoint: none, client_secret_basic, client_secret_post or private_key_jwt")
+	addKeys(cmd, &jwks, &o.JWKSURI)
 	fs.StringArrayVar(&o.GrantTypes, "grant", nil, "grant `type` (repeatable; default authorization_code and refresh_token)")
 	fs.StringArrayVar(&o.Resources, "resource", nil, "the only resources (MCP servers) the client may ask for, by `URI` (repeatable; default any)")
 	fs.StringVar(&o.Scope, "scope", "", "the most it may ask for, `scopes` separated by spaces (default any)")
@@ -109,7 +117,7 @@ func newClientShowCmd(c *cli) *cobra.Command {
 }
 
 func newClientUpdateCmd(c *cli) *cobra.Command {
-	var name, scope string
+	var name, scope, jwks, jwksURI string
 	var redirects, grants, resources []string
 	cmd := &cobra.Command{Use: "update CLIENT_ID", Short: "Change a client; a list that is given replaces the old one",
 		Long: `Change a client. A flag that is left out changes nothing; --resource "" and
@@ -121,10 +129,15 @@ wants access.`,
 			o := registration.UpdateOptions{
 				Name: given(cmd, "name", &name), Scope: given(cmd, "scope", &scope),
 				RedirectURIs: given(cmd, "redirect-uri", &redirects), GrantTypes: given(cmd, "grant", &grants),
-				Resources: given(cmd, "resource", &resources),
+				Resources: given(cmd, "resource", &resources), JWKSURI: given(cmd, "jwks-uri", &jwksURI),
 			}
+			keys, err := readJWKS(jwks)
+			if err != nil {
+				return err
+			}
+			o.JWKS = given(cmd, "jwks", &keys)
 			if o == (registration.UpdateOptions{}) {
-				return usagef("nothing to change: give one of --name, --redirect-uri, --grant, --resource, --scope")
+				return usagef("nothing to change: give one of --name, --redirect-uri, --grant, --resource, --scope, --jwks, --jwks-uri")
 			}
 			if fs.Changed("resource") && len(resources) == 1 && resources[0] == "" {
 				resources = nil
@@ -140,8 +153,28 @@ wants access.`,
 	fs.StringArrayVar(&grants, "grant", nil, "grant `type` (repeatable)")
 	fs.StringArrayVar(&resources, "resource", nil, "the only resources the client may ask for, by `URI` (repeatable)")
 	fs.StringVar(&scope, "scope", "", "the most it may ask for, `scopes` separated by spaces")
+	addKeys(cmd, &jwks, &jwksURI)
 	addJSON(cmd)
 	return cmd
+}
+
+// addKeys adds the flags that say which keys a client with private_key_jwt has.
+func addKeys(cmd *cobra.Command, jwks, jwksURI *string) {
+	cmd.Flags().StringVar(jwks, "jwks", "", "`file` with the client's public keys, a JWK set (private_key_jwt)")
+	cmd.Flags().StringVar(jwksURI, "jwks-uri", "", "https `URL` of the client's public keys, which it may change there (private_key_jwt)")
+	cmd.MarkFlagsMutuallyExclusive("jwks", "jwks-uri")
+}
+
+// readJWKS reads the file with a JWK set, nil for no name.
+func readJWKS(name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, withHint(fmt.Errorf("read the client's keys: %w", err), `--jwks names a file with {"keys": [...]} (RFC 7517)`)
+	}
+	return b, nil
 }
 
 func newClientEnableCmd(c *cli) *cobra.Command {
@@ -262,6 +295,9 @@ func clientRows(client registration.Client) [][]string {
 	rows := [][]string{
 		{"client_id", client.ID}, {"name", cmp.Or(client.DisplayName(), "-")}, {"kind", string(client.Kind)},
 		{"state", clientState(client)}, {"auth", m.TokenEndpointAuthMethod}, {"grants", strings.Join(m.GrantTypes, " ")},
+	}
+	if m.JWKSURI != "" {
+		rows = append(rows, []string{"jwks_uri", m.JWKSURI})
 	}
 	for _, uri := range m.RedirectURIs {
 		rows = append(rows, []string{"redirect_uri", uri})

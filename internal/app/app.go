@@ -44,6 +44,16 @@ type App struct {
 // budget of clients itself is counted in rows.
 const attemptsPerRegistration = 10
 
+// secretsPerMinute bounds wrong secrets of one client from one network source (CA-12).
+const secretsPerMinute = 30
+
+// How many documents with clients' keys this process fetches in a minute, from
+// one host and in all. Each is fetched again after five minutes.
+const (
+	keyFetchesPerHost = 30
+	keyFetches        = 300
+)
+
 // router is what every handler package offers.
 type router interface {
 	Routes(pages, endpoints *http.ServeMux)
@@ -99,17 +109,18 @@ func (a *App) routers() ([]router, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.register, err = registration.New(registration.Options{Edge: a.edge, Limit: attempts.Wait, Clients: a.db, Resources: a.db, Audit: a.db,
-		Tx: a.db, Now: a.o.Now, Policy: registration.Policy{Mode: registration.Mode(a.cfg.Registration),
-			PerSource: a.cfg.RegistrationPerHour, Total: a.cfg.RegistrationPerHourTotal}})
-	if err == nil && a.register.Open() {
+	if a.register, err = a.registration(attempts); err == nil {
 		list = append(list, a.register)
 	}
 	errs = append(errs, err)
+	clientKeys, keysErr := a.clientKeys()
+	guesses, guessErr := ratelimit.New(ratelimit.Options{PerSource: secretsPerMinute, Period: time.Minute, Now: a.o.Now})
+	errs = append(errs, keysErr, guessErr)
 	a.auth, err = authserver.New(authserver.Options{
 		Issuer: a.cfg.Issuer, Edge: a.edge, Pages: a.pages, Log: a.o.Log, Now: a.o.Now, Secrets: a.Secrets, Keys: a.Keys,
 		Tx: a.db, Grants: a.db, Redemptions: a.db, Requests: a.db, Consents: a.db, Audit: a.db, Clients: a.db, SessionRows: a.db,
 		Resolver: &registration.Resolver{Clients: a.db}, Resources: a.Registry, Sessions: a.sessions,
+		ClientKeys: clientKeys, Assertions: a.db, Guesses: guesses,
 		AccessTokenLifetime: a.cfg.AccessTokenLifetime, CodeLifetime: a.cfg.CodeLifetime,
 		RefreshIdle: a.cfg.RefreshIdle, RefreshAbsolute: a.cfg.RefreshAbsolute,
 		LoopbackRefreshAbsolute: a.cfg.LoopbackRefreshAbsolute, RefreshRetryWindow: a.cfg.RefreshRetryWindow,
@@ -126,6 +137,34 @@ func (a *App) routers() ([]router, error) {
 		Forms: a.forms, SessionStore: a.db, Grants: a.db, Clients: a.db, Resources: a.db, Consents: a.db, Audit: a.db,
 		Tx: a.db, AccessTokenLife: a.cfg.AccessTokenLifetime, Now: a.o.Now}))
 	return list, errors.Join(errs...)
+}
+
+// registration makes the endpoint at which clients register and manage themselves.
+func (a *App) registration(attempts *ratelimit.Limiter) (*registration.Handler, error) {
+	statements := &registration.Statements{Audience: a.cfg.Issuer}
+	for _, i := range a.cfg.StatementIssuers() {
+		statements.Issuers = append(statements.Issuers, registration.StatementIssuer(i))
+	}
+	var err error
+	if statements.Keys, err = a.clientKeys(); err != nil {
+		return nil, err
+	}
+	return registration.New(registration.Options{Issuer: a.cfg.Issuer, Edge: a.edge, Limit: attempts.Wait, Clients: a.db,
+		Resources: a.db, InitialTokens: a.db, Statements: statements, Grants: a.db, Consents: a.db, Audit: a.db, Tx: a.db,
+		Now: a.o.Now, Policy: registration.Policy{Mode: registration.Mode(a.cfg.Registration),
+			Management: registration.Management(a.cfg.RegistrationManagement), PerSource: a.cfg.RegistrationPerHour,
+			Total: a.cfg.RegistrationPerHourTotal, RedirectHosts: a.cfg.RegistrationRedirectHosts,
+			RedirectSchemes: a.cfg.RegistrationRedirectSchemes}})
+}
+
+// clientKeys makes what finds the keys of private_key_jwt.
+func (a *App) clientKeys() (*registration.ClientKeys, error) {
+	fetches, err := ratelimit.New(ratelimit.Options{PerSource: keyFetchesPerHost, Total: keyFetches, Period: time.Minute, Now: a.o.Now})
+	if err != nil {
+		return nil, err
+	}
+	return registration.NewClientKeys(registration.ClientKeysOptions{Fetcher: a.Outbound, Limit: fetches.Wait,
+		Log: a.o.Log, Now: a.o.Now}), nil
 }
 
 // mount puts the handlers behind the public listener.
@@ -215,7 +254,14 @@ func (a *App) Loops() map[string]func(context.Context) error {
 
 // collect deletes what has expired, unless another process has just done so.
 func (a *App) collect(ctx context.Context) error {
-	_, err := a.db.CollectInTurn(ctx, a.o.Now())
+	mine, err := a.db.CollectInTurn(ctx, a.o.Now())
+	if err != nil || !mine {
+		return err
+	}
+	removed, err := a.Idle.Collect(ctx)
+	if removed > 0 {
+		a.o.Log.InfoContext(ctx, "clients that nobody used were removed", slog.String("event", "client.expired"), slog.Int("clients", removed))
+	}
 	return err
 }
 

@@ -94,6 +94,21 @@ func (l *Limiter) Wait(ctx context.Context, source string) (time.Duration, error
 	return take(ctx, l.total, "total")
 }
 
+// Full returns how long the next attempt of source must wait, 0 for not at all.
+// It counts nothing, for those who count only what failed.
+func (l *Limiter) Full(ctx context.Context, source string) (time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, result, err := l.source.RateLimitCtx(ctx, source, 0)
+	if err != nil {
+		return 0, fmt.Errorf("look at attempts: %w", err)
+	}
+	if result.RetryAfter <= 0 {
+		return 0, nil
+	}
+	return max(result.RetryAfter, time.Second), nil
+}
+
 func take(ctx context.Context, c *throttled.GCRARateLimiterCtx, key string) (time.Duration, error) {
 	limited, result, err := c.RateLimitCtx(ctx, key, 1)
 	if err != nil {
