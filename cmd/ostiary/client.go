@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 func newClientCmd(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "client", Short: "Add and manage clients (the apps that ask for access)"}
 	cmd.AddCommand(newClientAddCmd(c), newClientListCmd(c), newClientShowCmd(c), newClientUpdateCmd(c),
-		newClientEnableCmd(c), newClientDisableCmd(c), newClientRemoveCmd(c))
+		newClientEnableCmd(c), newClientDisableCmd(c), newClientRemoveCmd(c), newClientTokenCmd(c))
 	return cmd
 }
 
@@ -93,16 +94,33 @@ func newClientAddCmd(c *cli) *cobra.Command {
 }
 
 func newClientListCmd(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List clients, oldest first", Args: cobra.NoArgs,
+	var within time.Duration
+	cmd := &cobra.Command{Use: "list", Short: "List clients, oldest first, and when those that nobody uses are removed", Args: cobra.NoArgs,
+		Long: `List clients, oldest first. EXPIRES is when a client that registered itself will
+be removed if nobody uses it (client_idle_expiry); one that somebody is connected
+with has none.`,
+		Example: `  ostiary client list --expires-within 168h`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withClients(cmd.Context(), func(a *registration.Admin) error {
-				clients, err := a.List(cmd.Context())
+			return c.withStore(cmd.Context(), func(cfg *config.Config, db *sqlstore.Store) error {
+				clients, err := db.ListClients(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return c.printClients(cmd, clients)
+				idle := registration.Idle{Clients: db, Life: cfg.ClientIdleExpiry, Now: c.now}
+				ends, err := idle.Expiries(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if cmd.Flags().Changed("expires-within") {
+					clients = slices.DeleteFunc(clients, func(client registration.Client) bool {
+						end, expires := ends[client.ID]
+						return !expires || end.After(c.now().Add(within))
+					})
+				}
+				return c.printClients(cmd, clients, ends)
 			})
 		}}
+	cmd.Flags().DurationVar(&within, "expires-within", 0, "only clients that will be removed within this time")
 	addJSON(cmd)
 	return cmd
 }
@@ -256,6 +274,8 @@ type clientView struct {
 	CreatedAt  instant  `json:"created_at"`
 	UpdatedAt  instant  `json:"updated_at"`
 	LastUsedAt instant  `json:"last_used_at,omitzero"`
+	// ExpiresAt is when list says that an idle client will be removed.
+	ExpiresAt instant `json:"expires_at,omitzero"`
 }
 
 func newClientView(client registration.Client) clientView {
@@ -278,13 +298,18 @@ func (c *cli) printAdded(cmd *cobra.Command, client registration.Client, secret 
 	})
 }
 
-func (c *cli) printClients(cmd *cobra.Command, clients []registration.Client) error {
+// printClients prints a list with the times at which idle clients end.
+func (c *cli) printClients(cmd *cobra.Command, clients []registration.Client, ends map[string]time.Time) error {
 	views := make([]clientView, 0, len(clients))
-	rows := [][]string{{"CLIENT_ID", "NAME", "KIND", "AUTH", "STATE", "CREATED"}}
+	rows := [][]string{{"CLIENT_ID", "NAME", "KIND", "AUTH", "STATE", "CREATED", "EXPIRES"}}
 	for _, client := range clients {
-		views = append(views, newClientView(client))
+		view, expires := newClientView(client), "-"
+		if end, ok := ends[client.ID]; ok {
+			view.ExpiresAt, expires = instant{end}, end.Format(time.DateOnly)
+		}
+		views = append(views, view)
 		rows = append(rows, []string{client.ID, cmp.Or(client.DisplayName(), "-"), string(client.Kind),
-			client.Metadata.TokenEndpointAuthMethod, clientState(client), client.CreatedAt.Format(time.DateOnly)})
+			client.Metadata.TokenEndpointAuthMethod, clientState(client), client.CreatedAt.Format(time.DateOnly), expires})
 	}
 	return c.print(cmd, views, func(w io.Writer) { table(w, rows...) })
 }

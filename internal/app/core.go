@@ -87,6 +87,7 @@ type Core struct {
 	Accounts  *login.Accounts
 	Setup     *login.SetupLinks
 	Clients   *registration.Admin
+	Idle      *registration.Idle
 	Resources *resource.Admin
 	Registry  *resource.Registry
 	Outbound  *netguard.Client
@@ -134,6 +135,7 @@ func (c *Core) addPeople(o Options) (err error) {
 	c.Setup = &login.SetupLinks{Store: s, Issuer: cfg.Issuer, Now: o.Now}
 	c.Registry = &resource.Registry{Store: s, Issuer: cfg.Issuer, Dev: cfg.Dev(), OriginMatch: cfg.ResourceOriginMatch}
 	c.Resources = &resource.Admin{Store: s, Issuer: cfg.Issuer, IsClientID: c.isClientID, AllowHTTP: cfg.Dev(), Now: o.Now}
+	c.Idle = &registration.Idle{Clients: s, Consents: s, Audit: s, Tx: s, Life: cfg.ClientIdleExpiry, Now: o.Now}
 	c.Clients = &registration.Admin{Clients: s, Grants: s, Consents: s, Audit: s, Tx: s, Now: o.Now}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
@@ -87,11 +88,38 @@ type Config struct {
 	// RefreshRetryWindow is how long the previous refresh token still gets the
 	// same successor, for clients that lost the answer, 0s to 2m.
 	RefreshRetryWindow time.Duration `yaml:"refresh_retry_window" env:"REFRESH_RETRY_WINDOW"`
-	// Registration is open (any client may register itself, RFC 7591) or closed.
+	// Registration says which clients may register themselves (RFC 7591): open is
+	// any; token those that have an initial access token, made by "ostiary client
+	// token add"; statement those that have a software statement of one of
+	// software_statement_issuers; closed none.
 	Registration string `yaml:"registration" env:"REGISTRATION"`
+	// RegistrationManagement says which clients may read, change and delete their
+	// own registration with a token of their own (RFC 7592): confidential are those
+	// that keep a credential anyway, all, or off.
+	RegistrationManagement string `yaml:"registration_management" env:"REGISTRATION_MANAGEMENT"`
+	// RegistrationRedirectHosts, when given, are the only hosts to which clients
+	// that register themselves may have people sent back by https: "app.example.com",
+	// or "*.example.com" for every host below example.com.
+	RegistrationRedirectHosts []string `yaml:"registration_redirect_hosts" env:"REGISTRATION_REDIRECT_HOSTS"`
+	// RegistrationRedirectSchemes, when given, are the only schemes of their
+	// redirect URIs: https, http (loopback, as desktop and command-line apps use
+	// it), or an app's own scheme.
+	RegistrationRedirectSchemes []string `yaml:"registration_redirect_schemes" env:"REGISTRATION_REDIRECT_SCHEMES"`
+	// SoftwareStatementIssuers are trusted to say what client software is (RFC 7591
+	// §2.3), each as "ISSUER KEYS": the iss of its statements, a space, and the
+	// https URL or the file of its JWK set. What a statement says wins over what
+	// the client says. Without any, statements are ignored.
+	SoftwareStatementIssuers []string `yaml:"software_statement_issuers" env:"SOFTWARE_STATEMENT_ISSUERS"`
+	// ClientIdleExpiry removes a client that registered itself so long after its
+	// last use, or after registration, and never while somebody's connection lives.
+	// 0s keeps every client for ever.
+	ClientIdleExpiry time.Duration `yaml:"client_idle_expiry" env:"CLIENT_IDLE_EXPIRY"`
 	// RegistrationPerHour bounds registrations from one address (IPv6: one /64).
+	// A client that somebody has approved does not count any more, so that hosted
+	// clients, which share a few addresses, are not stopped by their success.
 	RegistrationPerHour int `yaml:"registration_per_hour" env:"REGISTRATION_PER_HOUR"`
-	// RegistrationPerHourTotal bounds registrations from everywhere together.
+	// RegistrationPerHourTotal bounds registrations from everywhere together, in
+	// the same way.
 	RegistrationPerHourTotal int `yaml:"registration_per_hour_total" env:"REGISTRATION_PER_HOUR_TOTAL"`
 	// OutboundAllowHosts are hosts that may be asked for a client's documents and
 	// keys although they are private or listen on another port than 443: "host" or
@@ -101,6 +129,18 @@ type Config struct {
 	// but not to outbound_allow_hosts. It looks up names itself, so it must be the
 	// one to refuse private addresses. HTTPS_PROXY and the like are not read.
 	OutboundProxy string `yaml:"outbound_proxy" env:"OUTBOUND_PROXY"`
+	// CIMD is on, or off: whether a client may be known by the https URL of its
+	// metadata document (Client ID Metadata Documents), which is then its client_id.
+	CIMD string `yaml:"cimd" env:"CIMD"`
+	// CIMDPolicy says whose documents are accepted, each as "HOST=allow", "HOST=ask"
+	// (people may use the app after "ostiary client verify") or "HOST=deny"; HOST is
+	// app.example.com, "*.example.com" for every host below example.com, or "*" for
+	// all. The most exact one counts. Default "*=allow".
+	CIMDPolicy []string `yaml:"cimd_policy" env:"CIMD_POLICY"`
+	// CIMDPerHour bounds how many documents are read from one site; reading one for
+	// the first time also counts within registration_per_hour of the address that
+	// asks and registration_per_hour_total.
+	CIMDPerHour int `yaml:"cimd_per_hour" env:"CIMD_PER_HOUR"`
 	// ResourceOriginMatch lets a client name an MCP server by its origin alone
 	// when exactly one registered resource is there, as some clients do.
 	ResourceOriginMatch bool `yaml:"resource_origin_match" env:"RESOURCE_ORIGIN_MATCH"`
@@ -139,8 +179,12 @@ func Default() *Config {
 		LoopbackRefreshAbsolute:  90 * 24 * time.Hour,
 		RefreshRetryWindow:       time.Minute,
 		Registration:             "open",
+		RegistrationManagement:   "confidential",
+		ClientIdleExpiry:         90 * 24 * time.Hour,
 		RegistrationPerHour:      300,
 		RegistrationPerHourTotal: 3000,
+		CIMD:                     "on",
+		CIMDPerHour:              600,
 		ResourceOriginMatch:      true,
 	}
 }
@@ -190,6 +234,20 @@ func (c *Config) SecretPath() string {
 		return c.SecretFile
 	}
 	return filepath.Join(c.StateDir, "secret.key")
+}
+
+// StatementIssuer is one of SoftwareStatementIssuers, parsed.
+type StatementIssuer struct{ Issuer, JWKS string }
+
+// StatementIssuers returns SoftwareStatementIssuers parsed. It is called after Validate.
+func (c *Config) StatementIssuers() []StatementIssuer {
+	var list []StatementIssuer
+	for _, raw := range c.SoftwareStatementIssuers {
+		if issuer, keys, ok := strings.Cut(strings.TrimSpace(raw), " "); ok {
+			list = append(list, StatementIssuer{Issuer: issuer, JWKS: strings.TrimSpace(keys)})
+		}
+	}
+	return list
 }
 
 // Proxies returns TrustedProxies parsed. It is called after Validate.

@@ -41,6 +41,7 @@ func (c *Config) mistakes(known Mistakes) Mistakes {
 	k.lifetimes()
 	k.limits()
 	k.outbound()
+	k.cimd()
 	return k.list
 }
 
@@ -195,7 +196,46 @@ func (k *checker) label(key, text string) {
 func (k *checker) choices() {
 	k.oneOf("log_format", k.LogFormat, "json", "text")
 	k.oneOf("log_level", k.LogLevel, "debug", "info", "warn", "error")
-	k.oneOf("registration", k.Registration, "open", "closed")
+	k.registration()
+}
+
+func (k *checker) registration() {
+	k.oneOf("registration", k.Registration, "open", "token", "statement", "closed")
+	k.oneOf("registration_management", k.RegistrationManagement, "off", "confidential", "all")
+	for _, h := range k.RegistrationRedirectHosts {
+		if name := strings.TrimPrefix(h, "*."); !isHostname(name) || name != strings.ToLower(name) {
+			k.say("registration_redirect_hosts", fmt.Sprintf("has %q, which is not a host", h), "write names like app.example.com or *.example.com")
+		}
+	}
+	for _, s := range k.RegistrationRedirectSchemes {
+		if u, err := url.Parse(s + ":/"); err != nil || u.Scheme != s {
+			k.say("registration_redirect_schemes", fmt.Sprintf("has %q, which is not a scheme", s), "write names like https, http or com.example.app")
+		}
+	}
+	if k.Registration == "statement" && len(k.SoftwareStatementIssuers) == 0 {
+		k.say("software_statement_issuers", "is empty, but registration is statement", "name an issuer, or choose another registration")
+	}
+	k.statementIssuers()
+}
+
+// statementIssuers checks each "ISSUER KEYS".
+func (k *checker) statementIssuers() {
+	const fix = "write e.g. https://issuer.example https://issuer.example/jwks.json, or a file in place of the URL"
+	parsed := k.StatementIssuers()
+	if len(parsed) != len(k.SoftwareStatementIssuers) {
+		k.say("software_statement_issuers", "has an entry that is not an issuer, a space and its keys", fix)
+		return
+	}
+	for _, i := range parsed {
+		switch u, err := url.Parse(i.JWKS); {
+		case strings.Contains(i.JWKS, "://"):
+			if err != nil || u.Scheme != "https" || u.Host == "" {
+				k.say("software_statement_issuers", fmt.Sprintf("has keys of %s that are not at an https URL", i.Issuer), fix)
+			}
+		default:
+			k.readable("software_statement_issuers", i.JWKS)
+		}
+	}
 }
 
 func (k *checker) lifetimes() {
@@ -205,6 +245,9 @@ func (k *checker) lifetimes() {
 	k.lasting("refresh_idle", k.RefreshIdle, time.Hour, century)
 	k.lasting("refresh_absolute", k.RefreshAbsolute, time.Hour, century)
 	k.lasting("loopback_refresh_absolute", k.LoopbackRefreshAbsolute, time.Hour, century)
+	if k.ClientIdleExpiry != 0 {
+		k.lasting("client_idle_expiry", k.ClientIdleExpiry, time.Hour, century)
+	}
 	k.lasting("refresh_retry_window", k.RefreshRetryWindow, 0, 2*time.Minute)
 }
 

@@ -57,24 +57,29 @@ func (s *site) program(mux *http.ServeMux) http.Handler {
 	if s.CORS == nil {
 		return h
 	}
-	reading := s.CORS(h, http.MethodGet, http.MethodHead, http.MethodOptions)
-	writing := s.CORS(h, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions)
+	read := []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+	reading := s.CORS(h, read...)
+	writing := s.CORS(h, append(slices.Clone(read), http.MethodPost)...)
+	managing := s.CORS(h, append(slices.Clone(read), http.MethodPut, http.MethodDelete)...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if takesPost(mux, r) {
+		switch {
+		case takes(mux, r, http.MethodPost):
 			writing.ServeHTTP(w, r)
-			return
+		case takes(mux, r, http.MethodPut):
+			managing.ServeHTTP(w, r)
+		default:
+			reading.ServeHTTP(w, r)
 		}
-		reading.ServeHTTP(w, r)
 	})
 }
 
-// takesPost reports whether the path of r has a route for POST. A route without
-// a method is a document, which is only read.
-func takesPost(mux *http.ServeMux, r *http.Request) bool {
-	post := r.WithContext(r.Context())
-	post.Method = http.MethodPost
-	_, pattern := mux.Handler(post)
-	return strings.HasPrefix(pattern, http.MethodPost+" ")
+// takes reports whether the path of r has a route for the method. A route
+// without a method is a document, which is only read.
+func takes(mux *http.ServeMux, r *http.Request, method string) bool {
+	as := r.WithContext(r.Context())
+	as.Method = method
+	_, pattern := mux.Handler(as)
+	return strings.HasPrefix(pattern, method+" ")
 }
 
 // people serves the mux of pages: 405 is a page, and a POST from another

@@ -9,7 +9,7 @@ import (
 
 // Tables are all tables of the schema, in the order of the migrations.
 var Tables = []string{"server", "secret_checks", "signing_keys", "users", "setup_links", "sessions", "devices", "guesses",
-	"resources", "clients", "consents", "grants", "authorization_requests", "audit_events", "leases", "used_assertions"}
+	"resources", "clients", "consents", "grants", "authorization_requests", "audit_events", "leases", "client_documents", "fetch_budgets", "initial_access_tokens", "used_assertions"}
 
 // Dump writes every row of every table as text: for tests that look for what
 // must not be stored (ST-01), and that nothing beyond what a case states changed.

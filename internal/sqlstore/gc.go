@@ -21,6 +21,18 @@ const collectLease = 50 * time.Second
 // because nothing ran for a week, goes at its absolute expiry.
 const unusedGrants = 7 * 24 * time.Hour
 
+// spentTokens is how long an expired initial access token is still listed.
+const spentTokens = 30 * 24 * time.Hour
+
+// neverUsed is how long a client is kept that is known by its metadata document
+// and that nobody ever approved: anybody can name such URLs, and its document is
+// read again when somebody uses it.
+const neverUsed = 7 * 24 * time.Hour
+
+const neverUsedDocument = `kind = 'cimd' AND last_used_at IS NULL AND verified_at IS NULL AND blocked_at IS NULL AND disabled_at IS NULL
+	AND updated_at <= $1 AND NOT EXISTS (SELECT 1 FROM client_documents d WHERE d.client_id = clients.id AND d.tried_at > $1)
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = clients.id)`
+
 // CollectInTurn is Collect for one of several processes on this database: it
 // reports false when another one collected less than a minute ago.
 func (s *Store) CollectInTurn(ctx context.Context, now time.Time) (bool, error) {
@@ -51,6 +63,9 @@ func (s *Store) takeLease(ctx context.Context, name string, now, until time.Time
 // touched (ST-10).
 func (s *Store) Collect(ctx context.Context, now time.Time) error {
 	hourAgo, dayAgo := now.Add(-time.Hour), now.Add(-24*time.Hour)
+	if err := s.keepLastUses(ctx, hourAgo); err != nil {
+		return err
+	}
 	for _, c := range []struct {
 		table, key, where string
 		before            time.Time
@@ -58,12 +73,16 @@ func (s *Store) Collect(ctx context.Context, now time.Time) error {
 		{"sessions", "id", "expires_at <= $1", now},
 		{"devices", "id, subject", "expires_at <= $1", now},
 		{"guesses", "name", "expires_at <= $1", now},
+		{"initial_access_tokens", "id", "expires_at <= $1", dayAgo.Add(-spentTokens)},
 		{"setup_links", "token_hash", "expires_at <= $1", dayAgo},
 		{"used_assertions", "client_id, jti_hash", "expires_at <= $1", now},
 		{"authorization_requests", "id", "expires_at <= $1", dayAgo.Add(-flow.RequestMax)},
 		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > $1 - %d",
 			unusedGrants.Milliseconds()), hourAgo},
 		{"grants", "id", "expires_at <= $1", hourAgo},
+		{"clients", "id", neverUsedDocument, now.Add(-neverUsed)},
+		{"client_documents", "client_id", "tried_at <= $1 AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = client_documents.client_id)", dayAgo},
+		{"fetch_budgets", "name", "started_at <= $1", dayAgo},
 	} {
 		if err := s.collect(ctx, c.table, c.key, c.where, c.before); err != nil {
 			return fmt.Errorf("collect expired %s: %w", c.table, err)
