@@ -86,7 +86,7 @@ func TestParseClientMetadataRefuses(t *testing.T) {
 		{"DR-10 refresh_token alone", `{` + someRedirects + `,"grant_types":["refresh_token"]}`, "invalid_client_metadata", "grant_types"},
 		{"DR-10 nothing left of response_types", `{` + someRedirects + `,"response_types":["token"]}`, "invalid_client_metadata", "response_types"},
 		{"DR-19 client_credentials alone", `{"grant_types":["client_credentials"]}`, "invalid_client_metadata", "operator"},
-		{"private_key_jwt says so", `{` + someRedirects + `,"token_endpoint_auth_method":"private_key_jwt"}`, "invalid_client_metadata", "not supported yet"},
+		{"private_key_jwt without keys", `{` + someRedirects + `,"token_endpoint_auth_method":"private_key_jwt"}`, "invalid_client_metadata", "jwks"},
 		{"unknown method", `{` + someRedirects + `,"token_endpoint_auth_method":"tls_client_auth"}`, "invalid_client_metadata", "token_endpoint_auth_method"},
 		{"scope", `{` + someRedirects + `,"scope":"a\"b"}`, "invalid_client_metadata", "scope"},
 		{"number for a string", `{` + someRedirects + `,"client_name":1}`, "invalid_client_metadata", "client_name must be a string"},
