@@ -17,7 +17,6 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
-	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/web"
 )
@@ -163,23 +162,6 @@ func provenRedirectURI(c *registration.Client, p oauth.Params) (string, error) {
 func describe(c *registration.Client) *web.Client {
 	d := registration.Describe(c)
 	return &d
-}
-
-// clientPage is the stop for a client that cannot be used.
-func clientPage(id string, err error) error {
-	page := web.Error{ClientID: id}
-	switch {
-	case errors.Is(err, registration.ErrClientURL):
-		page.Case = web.CaseClientURL
-		if u, err := url.Parse(id); err == nil {
-			page.Host = u.Host
-		}
-	case errors.Is(err, store.ErrNotFound):
-		page.Case = web.CaseClientUnknown
-	default:
-		return err
-	}
-	return &endpoint.PageError{Status: http.StatusBadRequest, Page: page, Err: err}
 }
 
 // redirectPage is the stop for a redirect URI that is not registered.

@@ -121,10 +121,12 @@ func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	if looksOnly(w, r) {
 		return nil
 	}
-	client, err := s.o.Resolver.Resolve(ctx, req.ClientID)
+	// the row: its document was read, where there is one, when the request came
+	row, err := s.o.Clients.GetClient(ctx, req.ClientID)
 	if err != nil {
 		return clientPage(req.ClientID, err)
 	}
+	client := &row
 	if !client.Enabled() {
 		return stopped(http.StatusBadRequest, web.CaseClientDisabled, req)
 	}

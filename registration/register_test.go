@@ -268,8 +268,11 @@ func TestResolver(t *testing.T) {
 	if c, err := r.Resolve(t.Context(), id); err != nil || c.ID != id {
 		t.Errorf("Resolve(%q) = %v, %v", id, c, err)
 	}
+	var fromURL *registration.ClientURLError
+	if _, err := r.Resolve(t.Context(), "https://claude.ai/oauth/mcp-oauth-client-metadata"); !errors.As(err, &fromURL) || fromURL.Problem != registration.ProblemURL {
+		t.Errorf("a URL without Documents: %v", err)
+	}
 	for clientID, want := range map[string]error{
-		"https://claude.ai/oauth/mcp-oauth-client-metadata": registration.ErrClientURL,
 		"nobody": store.ErrNotFound, "": store.ErrNotFound, "a\x00b": store.ErrNotFound, id + " ": store.ErrNotFound,
 		"http://app.example": store.ErrNotFound, strings.Repeat("a", 257): store.ErrNotFound, "' OR ''='": store.ErrNotFound,
 	} {

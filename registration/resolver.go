@@ -2,34 +2,37 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
-// ErrClientURL reports a client_id that is an https URL: a Client ID Metadata
-// Document, which part 2 fetches. Until then the person gets a page that says so.
-var ErrClientURL = errors.New("client_id is a URL: client metadata documents are not supported yet")
-
-// maxClientID bounds a client_id, in bytes.
+// maxClientID bounds a client_id that is no URL, in bytes.
 const maxClientID = 256
 
-// Resolver finds the client that a client_id names. It is safe for concurrent use.
+// Resolver finds the client that the client_id of an authorization request
+// names. It is safe for concurrent use.
 type Resolver struct {
 	// Clients are the registered ones.
 	Clients interface {
 		GetClient(ctx context.Context, id string) (Client, error)
 	}
+	// Documents resolves client_id values that are URLs; nil refuses them.
+	Documents *Documents
 }
 
 // Resolve returns the client, which may be disabled; store.ErrNotFound for none
-// and for what can be no client_id; ErrClientURL for an https URL.
+// and for what can be no client_id; *ClientURLError for an https URL that names
+// none. It may ask the host of such a URL, so only requests of people belong
+// here: every other step reads the row that this left.
 func (r *Resolver) Resolve(ctx context.Context, clientID string) (*Client, error) {
 	if strings.HasPrefix(clientID, "https://") {
-		return nil, ErrClientURL
+		if r.Documents == nil {
+			return nil, &ClientURLError{Problem: ProblemURL, Detail: "this server reads no client metadata documents"}
+		}
+		return r.Documents.Resolve(ctx, clientID)
 	}
-	if !IsClientID(clientID) {
+	if !isRegisteredID(clientID) {
 		// never asked of the database: a NUL would be an error there (ST-07)
 		return nil, store.ErrNotFound
 	}
@@ -40,11 +43,15 @@ func (r *Resolver) Resolve(ctx context.Context, clientID string) (*Client, error
 	return &c, nil
 }
 
-// IsClientID reports whether s has the form of a registered client_id: 1 to 256
-// characters of [A-Za-z0-9._-] (A16). No resource identifier or issuer has it,
-// since both contain "://", so that no access token's audience can be mistaken
-// for a client (D7).
-func IsClientID(s string) bool {
+// IsClientID reports whether s can be a client_id: one that this server gave, 1
+// to 256 characters of [A-Za-z0-9._-] (A16), or the URL of a metadata document.
+func IsClientID(s string) bool { return isRegisteredID(s) || IsClientURL(s) }
+
+// isRegisteredID reports the form of a client_id that this server gave. No
+// resource identifier or issuer has it, since both contain "://", so that no
+// access token's audience can be mistaken for a client (D7); Documents refuses
+// URLs that are resources.
+func isRegisteredID(s string) bool {
 	if s == "" || len(s) > maxClientID {
 		return false
 	}

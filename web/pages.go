@@ -317,7 +317,7 @@ type ErrorCase string
 const (
 	CaseRedirectURI    ErrorCase = "redirect_uri"    // redirect URI not registered
 	CaseClientUnknown  ErrorCase = "client_unknown"  // unknown or deleted client, with reset hint
-	CaseClientURL      ErrorCase = "client_url"      // client_id is a URL: not yet supported
+	CaseClientURL      ErrorCase = "client_url"      // client_id is a URL that this server does not accept
 	CaseClientDisabled ErrorCase = "client_disabled" // blocked or switched off by the operator
 	CaseRequest        ErrorCase = "request"         // request malformed before any redirect is proven
 	CaseResource       ErrorCase = "resource"        // resource missing, unknown or two different
@@ -336,6 +336,12 @@ const (
 	CaseUnavailable    ErrorCase = "unavailable" // 503
 	CaseServer         ErrorCase = "server"      // 500
 	CaseForbidden      ErrorCase = "forbidden"   // 403, request of another browser session
+
+	// The stops of apps known by a metadata document; Host is the document's.
+	CaseClientDenied    ErrorCase = "client_denied"    // the operator accepts no apps from the host
+	CaseClientWaiting   ErrorCase = "client_waiting"   // the operator must verify the app first
+	CaseDocumentUnread  ErrorCase = "document_unread"  // the document could not be read
+	CaseDocumentInvalid ErrorCase = "document_invalid" // the document breaks a rule
 )
 
 func (SignIn) template() string       { return "sign-in" }

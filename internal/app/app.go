@@ -116,10 +116,12 @@ func (a *App) routers() ([]router, error) {
 	clientKeys, keysErr := a.clientKeys()
 	guesses, guessErr := ratelimit.New(ratelimit.Options{PerSource: secretsPerMinute, Period: time.Minute, Now: a.o.Now})
 	errs = append(errs, keysErr, guessErr)
+	resolver, err := a.resolver()
+	errs = append(errs, err)
 	a.auth, err = authserver.New(authserver.Options{
 		Issuer: a.cfg.Issuer, Edge: a.edge, Pages: a.pages, Log: a.o.Log, Now: a.o.Now, Secrets: a.Secrets, Keys: a.Keys,
 		Tx: a.db, Grants: a.db, Redemptions: a.db, Requests: a.db, Consents: a.db, Audit: a.db, Clients: a.db, SessionRows: a.db,
-		Resolver: &registration.Resolver{Clients: a.db}, Resources: a.Registry, Sessions: a.sessions,
+		Resolver: resolver, ClientDocuments: resolver.Documents != nil, Resources: a.Registry, Sessions: a.sessions,
 		ClientKeys: clientKeys, Assertions: a.db, Guesses: guesses,
 		AccessTokenLifetime: a.cfg.AccessTokenLifetime, CodeLifetime: a.cfg.CodeLifetime,
 		RefreshIdle: a.cfg.RefreshIdle, RefreshAbsolute: a.cfg.RefreshAbsolute,

@@ -164,5 +164,6 @@ func States() []State {
 func ErrorCases() []web.ErrorCase {
 	return []web.ErrorCase{web.CaseRedirectURI, web.CaseClientUnknown, web.CaseClientURL, web.CaseClientDisabled, web.CaseRequest, web.CaseResource,
 		web.CaseScope, web.CaseClientError, web.CaseExpired, web.CaseAnswered, web.CaseNoCookie, web.CaseForm, web.CaseSetupLink, web.CaseNotFound, web.CaseMethod,
-		web.CaseMisdirected, web.CaseTooMany, web.CaseTooLarge, web.CaseUnavailable, web.CaseServer, web.CaseForbidden}
+		web.CaseMisdirected, web.CaseTooMany, web.CaseTooLarge, web.CaseUnavailable, web.CaseServer, web.CaseForbidden,
+		web.CaseClientDenied, web.CaseClientWaiting, web.CaseDocumentUnread, web.CaseDocumentInvalid}
 }
