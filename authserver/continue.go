@@ -57,7 +57,7 @@ func (s *Server) decide(ctx context.Context, req *flow.AuthorizationRequest, c *
 // remembered returns the consent row that answers the request without asking,
 // or nil (D11).
 func (s *Server) remembered(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session) (*consent.Consent, error) {
-	if !consent.MayRemember(c) || slices.Contains(req.Prompt, "consent") {
+	if !consent.MayRemember(c, req.RedirectURI) || slices.Contains(req.Prompt, "consent") {
 		return nil, nil
 	}
 	row, err := s.o.Consents.GetConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)

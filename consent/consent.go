@@ -61,10 +61,14 @@ func (c *Consent) Covers(r Request) bool {
 	return true
 }
 
-// MayRemember reports whether an approval of the client may be used again
-// without asking (D11): only a client the operator added or verified. A client
-// known by its metadata document joins in part 2.
-func MayRemember(c *registration.Client) bool { return c.Trusted() }
+// MayRemember reports whether an approval of the client at redirectURI may be
+// used again without asking (D11): a client that the operator added or verified,
+// and one known by its metadata document when the response goes to a website on
+// the site of that document. Any program of a computer can pass for the others
+// (CI-18).
+func MayRemember(c *registration.Client, redirectURI string) bool {
+	return c.Trusted() || c.Kind == registration.KindCIMD && isHTTPS(redirectURI) && registration.SameSite(c.ID, redirectURI)
+}
 
 // Store keeps consents. Every method is one statement, and takes a redirect URI
 // as it was used or as its registration.RedirectKey, which is what it keeps.

@@ -40,17 +40,26 @@ func TestCS11_Covers(t *testing.T) {
 }
 
 func TestD11_MayRemember(t *testing.T) {
+	document := registration.Client{ID: "https://quill.example/client.json", Kind: registration.KindCIMD}
+	verified := document
+	verified.VerifiedAt = time.Unix(1, 0)
 	for _, tt := range []struct {
-		name string
-		c    registration.Client
-		want bool
+		name, uri string
+		c         registration.Client
+		want      bool
 	}{
-		{"added by the operator", registration.Client{Kind: registration.KindOperator}, true},
-		{"registered itself", registration.Client{Kind: registration.KindDynamic}, false},
-		{"registered itself, then verified", registration.Client{Kind: registration.KindDynamic, VerifiedAt: time.Unix(1, 0)}, true},
-		{"metadata document", registration.Client{Kind: registration.KindCIMD}, false},
+		{"added by the operator", "http://127.0.0.1/cb", registration.Client{Kind: registration.KindOperator}, true},
+		{"registered itself", "https://quill.example/cb", registration.Client{ID: "quill", Kind: registration.KindDynamic}, false},
+		{"registered itself, then verified", "http://127.0.0.1/cb", registration.Client{Kind: registration.KindDynamic, VerifiedAt: time.Unix(1, 0)}, true},
+		{"A34 metadata document, its own site", "https://login.quill.example/cb", document, true},
+		{"metadata document, another site", "https://borealis.example/cb", document, false},
+		{"CI-18 metadata document, loopback", "http://127.0.0.1:5000/cb", document, false},
+		{"CI-18 metadata document, a loopback URI that names its site", "http://localhost/quill.example", document, false},
+		{"metadata document, private-use scheme", "example.quill:/cb", document, false},
+		{"metadata document, verified", "http://127.0.0.1:5000/cb", verified, true},
+		{"metadata document on a public suffix", "https://two.github.io/cb", registration.Client{ID: "https://one.github.io/c", Kind: registration.KindCIMD}, false},
 	} {
-		if got := MayRemember(&tt.c); got != tt.want {
+		if got := MayRemember(&tt.c, tt.uri); got != tt.want {
 			t.Errorf("%s: MayRemember = %t, want %t", tt.name, got, tt.want)
 		}
 	}
@@ -59,6 +68,9 @@ func TestD11_MayRemember(t *testing.T) {
 func TestD32_Warning(t *testing.T) {
 	dynamic := &registration.Client{Kind: registration.KindDynamic}
 	operator := &registration.Client{Kind: registration.KindOperator}
+	document := &registration.Client{ID: "https://quill.example/client.json", Kind: registration.KindCIMD}
+	claude := &registration.Client{ID: "https://claude.ai/oauth/mcp-oauth-client-metadata", Kind: registration.KindCIMD}
+	verified := &registration.Client{ID: document.ID, Kind: registration.KindCIMD, VerifiedAt: time.Unix(1, 0)}
 	for _, tt := range []struct {
 		name, issuer, uri string
 		client            *registration.Client
@@ -75,6 +87,15 @@ func TestD32_Warning(t *testing.T) {
 		{"known host", "https://id.fernhill.example", "https://claude.ai/api/mcp/auth_callback", dynamic, ""},
 		{"looks like a known host", "https://id.fernhill.example", "https://claude.ai.evil.example/api", dynamic, "other_site"},
 		{"below a known host", "https://id.fernhill.example", "https://x.claude.ai/api", dynamic, "other_site"},
+		{"CI-18 document, loopback", "https://id.fernhill.example", "http://127.0.0.1:5000/cb", claude, "loopback"},
+		{"document, its own site", "https://id.fernhill.example", "https://quill.example/cb", document, "other_site"},
+		{"document, another site", "https://id.fernhill.example", "https://borealis.example/cb", document, "different_site"},
+		{"document, to the operator's site", "https://id.fernhill.example", "https://tools.fernhill.example/cb", document, "different_site"},
+		{"document, to a known host", "https://id.fernhill.example", "https://claude.ai/api/mcp/auth_callback", document, "different_site"},
+		{"document of a known host", "https://id.fernhill.example", "https://claude.ai/api/mcp/auth_callback", claude, ""},
+		{"document of a known host, to its other host", "https://id.fernhill.example", "https://claude.com/api/mcp/auth_callback", claude, ""},
+		{"document of a known host, elsewhere", "https://id.fernhill.example", "https://borealis.example/cb", claude, "different_site"},
+		{"document of a verified client, elsewhere", "https://id.fernhill.example", "https://borealis.example/cb", verified, ""},
 		{"development mode", "http://localhost:8414", "https://app.example/cb", dynamic, "other_site"},
 		{"development mode, own host", "http://localhost:8414", "https://localhost:9000/cb", dynamic, ""},
 	} {

@@ -39,9 +39,13 @@ type Options struct {
 	Sessions flow.Sessions
 	Forms    flow.Forms
 	Requests flow.Store
-	// Clients finds the client of a request.
+	// Clients finds the client of a request, and those it could be mistaken for.
 	Clients interface {
 		GetClient(ctx context.Context, id string) (registration.Client, error)
+		// ListIdentifiedClients returns the clients that the operator added or
+		// verified, then those known by a metadata document, oldest first, at most
+		// limit.
+		ListIdentifiedClients(ctx context.Context, limit int) ([]registration.Client, error)
 	}
 	// Resources finds the resource of a request; resource.Registry implements it.
 	Resources interface {

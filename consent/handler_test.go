@@ -2,6 +2,7 @@ package consent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -524,6 +525,191 @@ func TestOthersAreCounted(t *testing.T) {
 	}
 	if body := d.get("/consent?request=req-1").Body.String(); !strings.Contains(body, "3 other people at Fernhill") {
 		t.Errorf("the page does not count three people:\n%s", body)
+	}
+}
+
+// document makes the client one that is known by its metadata document.
+func document(d *desk) {
+	d.client.ID, d.client.Kind = "https://quill.example/oauth/client.json", registration.KindCIMD
+	d.req.ClientID = d.client.ID
+}
+
+// website makes its response go to a website.
+func website(uri string) func(*desk) {
+	return func(d *desk) {
+		document(d)
+		d.client.Metadata.RedirectURIs, d.req.RedirectURI = []string{uri}, uri
+	}
+}
+
+var (
+	plate   = regexp.MustCompile(`<dt>(Says it is from|Comes from)</dt><dd><span class="host big">(.*?)</span>`)
+	warning = regexp.MustCompile(`(?s)<div class="note warn">.*?</div>`)
+)
+
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		change func(*desk)
+		want   []string
+		warns  []string // "" says that there is no box
+	}{
+		{"CI-18 on a computer: a claim", document, []string{"Says it is from", "<b>quill.example</b>"},
+			[]string{"Any program on this computer"}},
+		{"app on a device: a claim", func(d *desk) {
+			document(d)
+			d.req.RedirectURI = "com.example.quill:/cb"
+		}, []string{"Says it is from", "<b>quill.example</b>"}, []string{"Any app on this device"}},
+		{"website of the document's site: a fact", website("https://app.quill.example/cb"), []string{"Comes from", "<b>quill.example</b>"},
+			[]string{"a website that nobody here has checked. Continue only if you know <b>app.quill.example</b>"}},
+		{"another site", website("https://borealis.example/cb"), []string{"Comes from", "<b>quill.example</b>"},
+			[]string{"a different website than the app’s. Continue only if you know <b>borealis.example</b>"}},
+		{"D32 a known app", func(d *desk) {
+			website("https://claude.ai/api/mcp/auth_callback")(d)
+			d.client.ID, d.client.Metadata.ClientName = "https://claude.ai/oauth/mcp-oauth-client-metadata", "Claude"
+			d.req.ClientID = d.client.ID
+		}, []string{"Comes from", "<b>claude.ai</b>"}, []string{""}},
+		{"D32 verified by the operator", func(d *desk) {
+			website("https://app.quill.example/cb")(d)
+			d.client.VerifiedAt = d.now
+		}, []string{"Comes from", "<b>quill.example</b>"}, []string{""}},
+		{"CI-19 punycode, a known host in front, a known name", func(d *desk) {
+			website("https://xn--80ak6aa92e.evil.example/cb")(d)
+			d.client.ID, d.client.Metadata.ClientName = "https://claude.ai.evil.example/c.json", "Claude Code"
+			d.req.ClientID = d.client.ID
+		}, []string{"Comes from", "claude.ai.<b>evil.example</b>"},
+			[]string{"nobody here has checked", "<b>claude.ai.evil.example</b> can be mistaken for another address", "name can be mistaken"}},
+		{"DR-11 alphabets mixed in a name", func(d *desk) {
+			document(d)
+			d.client.Metadata.ClientName = "Сlaude"
+		}, []string{"Says it is from", "<b>quill.example</b>"}, []string{"Any program on this computer", "name can be mistaken"}},
+		{"DR-18 registered itself: no website", func(d *desk) {
+			d.client.Metadata.ClientName, d.req.RedirectURI = "ChatGPT", "https://evil.example/cb"
+		}, nil, []string{"nobody here has checked", "name can be mistaken"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			body := newDesk(t, testkit.OpenSQLite(t), tt.change).get("/consent?request=req-1").Body.String()
+			var got []string
+			if m := plate.FindStringSubmatch(body); m != nil {
+				got = m[1:]
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("origin %q, want %q", got, tt.want)
+			}
+			boxes := warning.FindAllString(body, -1)
+			if none := slices.Equal(tt.warns, []string{""}); none != (len(boxes) == 0) || len(boxes) > 1 {
+				t.Fatalf("%d amber boxes\n%s", len(boxes), boxes)
+			} else if none {
+				return
+			}
+			rest := boxes[0]
+			for _, want := range tt.warns {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Errorf("the box lacks, in its place, %q\n%s", want, boxes[0])
+				}
+				rest = after
+			}
+			if n := strings.Count(boxes[0], "<p>"); n != len(tt.warns) {
+				t.Errorf("%d sentences, want %d\n%s", n, len(tt.warns), boxes[0])
+			}
+		})
+	}
+}
+
+// Both forms of an internationalized host are on the page, the letters apart from
+// the plate.
+func TestCI19_PunycodeIsShownInBothForms(t *testing.T) {
+	t.Parallel()
+	body := newDesk(t, testkit.OpenSQLite(t), func(d *desk) {
+		document(d)
+		d.client.ID = "https://xn--qull-m9d.example/c"
+		d.req.ClientID = d.client.ID
+	}).get("/consent?request=req-1").Body.String()
+	for _, want := range []string{`<b>xn--qull-m9d.example</b></span>`, "Browsers may show it as <bdi>quіll.example</bdi>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q\n%s", want, body)
+		}
+	}
+}
+
+func TestCI17_ChangedDocumentIsTold(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		d := newDesk(t, db, document)
+		row := consent.Consent{Subject: "mina", ClientID: d.client.ID, RedirectURI: d.req.RedirectURI, Resource: d.req.Resource,
+			Scopes: []string{"cal:write"}, DocumentHash: "h1", CreatedAt: d.now.AddDate(0, -1, 0), UpdatedAt: d.now.AddDate(0, 0, -18)}
+		if err := db.PutConsent(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		const told = "This app’s details changed since you last allowed it on 3 November at 12:00 UTC."
+		if body := d.get("/consent?request=req-1").Body.String(); strings.Contains(body, told) || !strings.Contains(body, "Allowed before") {
+			t.Errorf("nothing changed yet:\n%s", body)
+		}
+		d.client.DocumentHash = "h2"
+		if err := db.UpdateClient(t.Context(), d.client); err != nil {
+			t.Fatal(err)
+		}
+		body := d.get("/consent?request=req-1").Body.String()
+		if !strings.Contains(warning.FindString(body), told) || strings.Contains(body, "Allowed before") {
+			t.Errorf("the change is not told:\n%s", body)
+		}
+		row.Subject, row.DocumentHash = "noor", "h0"
+		if err := errors.Join(db.DeleteConsents(t.Context(), "mina", "", ""), db.PutConsent(t.Context(), row)); err != nil {
+			t.Fatal(err)
+		}
+		if body := d.get("/consent?request=req-1").Body.String(); strings.Contains(body, "details changed") {
+			t.Error("told to a person who never allowed it")
+		}
+	})
+}
+
+// The later of two apps with one name is the look-alike; who vouches for one, or
+// blocks one, changes nothing in that.
+func TestDR18_NameOfAnotherClientOfThisServer(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		d := newDesk(t, db, document)
+		other := d.client
+		other.ID, other.CreatedAt = "https://other.example/client.json", d.client.CreatedAt.Add(time.Minute)
+		if err := db.CreateClient(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		const told = "name can be mistaken for another app’s"
+		if body := d.get("/consent?request=req-1").Body.String(); strings.Contains(body, told) {
+			t.Error("the first of two apps is told to be the look-alike")
+		}
+		other.VerifiedAt = d.now
+		if err := db.UpdateClient(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		if body := d.get("/consent?request=req-1").Body.String(); !strings.Contains(warning.FindString(body), told) {
+			t.Errorf("the name of a verified app is not told:\n%s", body)
+		}
+	})
+}
+
+func TestFirstSeenAndHowManyUseADocumentsApp(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, testkit.OpenSQLite(t), func(d *desk) {
+		document(d)
+		d.client.CreatedAt = d.now.AddDate(0, -1, 0)
+	})
+	if body := d.get("/consent?request=req-1").Body.String(); !strings.Contains(body, "The app chose this name. Nobody else at Fernhill uses it. First seen 21 October.") {
+		t.Errorf("the page:\n%s", body)
+	}
+	for _, who := range []string{"noor", "mina", "ada"} {
+		if err := d.db.PutConsent(t.Context(), consent.Consent{Subject: who, ClientID: d.client.ID, RedirectURI: "x:", Resource: "r",
+			CreatedAt: d.now, UpdatedAt: d.now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if body := d.get("/consent?request=req-1").Body.String(); !strings.Contains(body, "2 other people at Fernhill use it. First seen 21 October.") {
+		t.Errorf("the page:\n%s", body)
 	}
 }
 

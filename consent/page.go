@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/web"
-	"golang.org/x/net/publicsuffix"
 )
 
 // page shows the question with the given choices and lets the request live
@@ -28,13 +26,16 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, q question, c cho
 	if err != nil {
 		return err
 	}
-	before, err := h.before(r.Context(), q)
+	earlier, err := h.earlier(r.Context(), q)
 	if err != nil {
 		return err
 	}
 	p := h.facts(q, now)
+	if err := h.warn(r.Context(), &p, q, earlier); err != nil {
+		return err
+	}
 	p.Others = others
-	p.Required, p.Groups = q.offer.words(q.client.Trusted(), c.ticked, before)
+	p.Required, p.Groups = q.offer.words(q.client.Trusted(), c.ticked, allowedBefore(q, earlier))
 	p.Basic = len(q.offer.requested) == 0
 	p.StayConnected, p.StayChecked, p.TooQuick = q.stay, c.stay, c.tooQuick
 	return h.o.Pages.Write(w, r, http.StatusOK, p)
@@ -54,53 +55,94 @@ func (h *Handler) facts(q question, now time.Time) web.Consent {
 		Reference: q.req.Reference, SwitchURL: h.switchURL(q.req.ID),
 	}
 	p.Goes, p.GoesTo, p.Scheme = registration.DescribeRedirect(q.req.RedirectURI)
-	p.Warning = warning(h.o.Issuer, &q.client, q.req.RedirectURI, p.Goes)
+	if from, ok := registration.DescribeOrigin(&q.client); ok {
+		p.From, p.FromProven = &from, p.Goes == web.DestinationWebsite
+	}
 	return p
 }
 
-// before returns which scopes this person allowed this client earlier, at this
-// redirect URI and resource; a client whose metadata changed since starts anew.
-func (h *Handler) before(ctx context.Context, q question) (func(scope string) bool, error) {
+// earlier returns what this person allowed this client before, at this redirect
+// URI and resource, or nil.
+func (h *Handler) earlier(ctx context.Context, q question) (*Consent, error) {
 	row, err := h.o.Consents.GetConsent(ctx, q.sess.Subject, q.client.ID, q.req.RedirectURI, q.req.Resource)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("earlier consent: %w", err)
 	}
-	if err != nil || row.DocumentHash != q.client.DocumentHash {
-		return func(string) bool { return false }, nil
-	}
-	return func(scope string) bool { return q.res.Covers(row.Scopes, scope) }, nil
+	return &row, nil
 }
 
-// warning chooses the amber box (D32). Any program of this computer can listen
-// on a loopback port or claim a scheme, whoever the client says it is.
-func warning(issuer string, c *registration.Client, redirectURI string, goes web.Destination) web.Warning {
-	if goes != web.DestinationWebsite {
-		return web.WarningLoopback
+// allowedBefore reports which scopes this person allowed this client earlier; a
+// client whose metadata changed since starts anew.
+func allowedBefore(q question, earlier *Consent) func(scope string) bool {
+	if earlier == nil || changed(q, earlier) {
+		return func(string) bool { return false }
 	}
-	host := hostOf(redirectURI)
-	if c.Trusted() || registration.IsKnownRedirectHost(host) || sameSite(host, hostOf(issuer)) {
+	return func(scope string) bool { return q.res.Covers(earlier.Scopes, scope) }
+}
+
+// changed reports whether the client's metadata is other than at the last approval.
+func changed(q question, earlier *Consent) bool {
+	return earlier != nil && earlier.DocumentHash != q.client.DocumentHash
+}
+
+// maxCompared is how many other clients one page compares names with.
+const maxCompared = 500
+
+// warn fills the amber box, worst first.
+func (h *Handler) warn(ctx context.Context, p *web.Consent, q question, earlier *Consent) error {
+	if w := warning(h.o.Issuer, &q.client, q.req.RedirectURI, p.Goes); w != "" {
+		p.Warnings = append(p.Warnings, w)
+	}
+	if changed(q, earlier) {
+		p.Warnings, p.ChangedSince = append(p.Warnings, web.WarningChanged), earlier.UpdatedAt
+	}
+	if q.client.Trusted() {
+		return nil
+	}
+	others, err := h.o.Clients.ListIdentifiedClients(ctx, maxCompared)
+	if err != nil {
+		return err
+	}
+	like := q.client.LooksLike(q.req.RedirectURI, others)
+	if like.Host != "" {
+		p.Warnings, p.Doubtful = append(p.Warnings, web.WarningAddress), like.Host
+	}
+	if like.Name() {
+		p.Warnings = append(p.Warnings, web.WarningName)
+	}
+	return nil
+}
+
+// warning chooses what the amber box says of where access goes (D32). Any program
+// of this computer can listen on a loopback port or claim a scheme, whoever the
+// client says it is.
+func warning(issuer string, c *registration.Client, redirectURI string, goes web.Destination) web.Warning {
+	switch {
+	case goes != web.DestinationWebsite:
+		return web.WarningLoopback
+	case c.Trusted():
+		return ""
+	case isElsewhere(c, redirectURI):
+		return web.WarningDifferentSite
+	case registration.IsKnownRedirect(redirectURI), registration.SameSite(redirectURI, issuer):
 		return ""
 	}
 	return web.WarningOtherSite
 }
 
-// sameSite reports whether two hosts belong to one registrable domain, or are equal.
-func sameSite(a, b string) bool {
-	if a == b {
-		return a != ""
+// isElsewhere reports whether a metadata document sends responses to another site
+// than its own. Apps in wide use have several: their hosts belong together.
+func isElsewhere(c *registration.Client, redirectURI string) bool {
+	if c.Kind != registration.KindCIMD || registration.SameSite(c.ID, redirectURI) {
+		return false
 	}
-	siteA, errA := publicsuffix.EffectiveTLDPlusOne(a)
-	siteB, errB := publicsuffix.EffectiveTLDPlusOne(b)
-	return errA == nil && errB == nil && siteA == siteB
+	return !registration.IsKnownRedirect(c.ID) || !registration.IsKnownRedirect(redirectURI)
 }
 
-func hostOf(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(u.Hostname())
-}
+func isHTTPS(uri string) bool { return strings.HasPrefix(uri, "https://") }
 
 // scopeText is what the technical details show: what was asked for.
 func scopeText(req flow.AuthorizationRequest) string {

@@ -57,6 +57,15 @@ func Describe(c *Client) web.Client {
 	return d
 }
 
+// DescribeOrigin returns the host plate of a client's metadata document; ok is
+// false for a client that has none.
+func DescribeOrigin(c *Client) (host web.Host, ok bool) {
+	if c.Kind != KindCIMD {
+		return web.Host{}, false
+	}
+	return web.NewHost(c.ID), true
+}
+
 // DescribeRedirect says where a registered redirect URI leads: what kind of
 // place, its host plate, and for a private-use URI its scheme.
 func DescribeRedirect(uri string) (goes web.Destination, host web.Host, scheme string) {

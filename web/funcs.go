@@ -22,28 +22,30 @@ func (rd *Renderer) funcs() template.FuncMap {
 	c := rd.catalogue
 	return template.FuncMap{
 		"t": c.html, "text": c.text, "plural": c.plural,
-		"asset":   func(name string) string { return rd.o.Base + rd.static[name].path },
-		"quoted":  rd.quoted,
-		"claimed": rd.claimed,
-		"plain":   clean,
-		"strong":  func(s string) template.HTML { return "<b>" + escape(s) + "</b>" },
-		"link":    func(href, text any) template.HTML { return link(fmt.Sprint(href), text, "") },
-		"linkNew": rd.linkNew,
-		"away":    away,
-		"contact": rd.contact,
-		"day":     rd.day,
-		"moment":  rd.moment,
-		"minute":  rd.minute,
-		"ago":     rd.ago,
-		"daysTo":  rd.daysTo,
-		"zulu":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"advice":  rd.advice,
-		"problem": rd.problem,
-		"message": rd.message,
-		"who":     rd.who,
-		"named":   rd.named,
-		"wait":    rd.wait,
-		"snippet": snippet,
+		"asset":          func(name string) string { return rd.o.Base + rd.static[name].path },
+		"quoted":         rd.quoted,
+		"claimed":        rd.claimed,
+		"plain":          clean,
+		"strong":         func(s string) template.HTML { return "<b>" + escape(s) + "</b>" },
+		"isolated":       func(s string) template.HTML { return "<bdi>" + escape(s) + "</bdi>" },
+		"link":           func(href, text any) template.HTML { return link(fmt.Sprint(href), text, "") },
+		"linkNew":        rd.linkNew,
+		"away":           away,
+		"contact":        rd.contact,
+		"day":            rd.day,
+		"moment":         rd.moment,
+		"minute":         rd.minute,
+		"ago":            rd.ago,
+		"daysTo":         rd.daysTo,
+		"zulu":           func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"advice":         rd.advice,
+		"problem":        rd.problem,
+		"message":        rd.message,
+		"who":            rd.who,
+		"named":          rd.named,
+		"wait":           rd.wait,
+		"snippet":        snippet,
+		"consentWarning": func(c Consent, w Warning) consentWarning { return consentWarning{Consent: c, Warning: w} },
 		"permission": func(server string, p Permission) permission {
 			return permission{Permission: p, Server: server}
 		},
@@ -235,6 +237,12 @@ func (rd *Renderer) wait(seconds int) (template.HTML, error) {
 		return rd.catalogue.plural("wait.seconds", seconds)
 	}
 	return rd.catalogue.plural("wait.minutes", (seconds+59)/60)
+}
+
+// consentWarning is one of a page's warnings, with the page it stands on.
+type consentWarning struct {
+	Consent
+	Warning Warning
 }
 
 // permission is a Permission and the server whose it is.

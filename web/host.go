@@ -13,7 +13,8 @@ import (
 // bold; an IP address, localhost and a name without public suffix are bold
 // whole. Names outside ASCII appear in their punycode form, so that a look-alike
 // letter cannot pass for another. It never fails: what is no host is shown as
-// far as it can be read, and nothing is bold then.
+// far as it can be read, and nothing is bold then. The letters themselves are in
+// Letters, for pages that show both.
 func NewHost(rawURL string) Host {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" {
@@ -34,11 +35,19 @@ func NewHost(rawURL string) Host {
 	if err != nil {
 		return Host{Before: printable(name), After: after}
 	}
-	domain, err := publicsuffix.EffectiveTLDPlusOne(ascii)
-	if err != nil {
-		return Host{Bold: ascii, After: after}
+	h := Host{Bold: ascii, After: after, Letters: lettersOf(ascii)}
+	if domain, err := publicsuffix.EffectiveTLDPlusOne(ascii); err == nil {
+		h.Before, h.Bold = strings.TrimSuffix(ascii, domain), domain
 	}
-	return Host{Before: strings.TrimSuffix(ascii, domain), Bold: domain, After: after}
+	return h
+}
+
+// lettersOf returns a punycode name in its letters, "" for any other name.
+func lettersOf(ascii string) string {
+	if name, err := idna.Lookup.ToUnicode(ascii); err == nil && name != ascii {
+		return name
+	}
+	return ""
 }
 
 // String returns the whole host.

@@ -3,6 +3,7 @@ package web_test
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/ostiary-auth/ostiary/web"
 )
@@ -21,8 +22,10 @@ func TestNewHost(t *testing.T) {
 		{"http://127.0.0.1:53682/cb", web.Host{Bold: "127.0.0.1", After: ":53682"}},
 		{"http://[::1]:9002/cb", web.Host{Bold: "[::1]", After: ":9002"}},
 		{"http://localhost:3000/", web.Host{Bold: "localhost", After: ":3000"}},
-		{"https://BÜCHER.example/", web.Host{Bold: "xn--bcher-kva.example"}},
-		{"https://аpple.com/", web.Host{Bold: "xn--pple-43d.com"}},
+		{"https://BÜCHER.example/", web.Host{Bold: "xn--bcher-kva.example", Letters: "bücher.example"}},
+		{"https://аpple.com/", web.Host{Bold: "xn--pple-43d.com", Letters: "аpple.com"}},
+		{"https://login.xn--bcher-kva.example:8443/", web.Host{Before: "login.", Bold: "xn--bcher-kva.example", After: ":8443", Letters: "login.bücher.example"}},
+		{"https://xn--quil-i66a.example/", web.Host{Before: "xn--quil-i66a.example"}}, // no valid punycode
 		{"https://APP.Atlas.EXAMPLE./", web.Host{Before: "app.", Bold: "atlas.example"}},
 		{"https://apple.com.evil.example/", web.Host{Before: "apple.com.", Bold: "evil.example"}},
 		{"https://apple.com@evil.example/", web.Host{Bold: "evil.example"}},
@@ -43,6 +46,11 @@ func FuzzNewHost(f *testing.F) {
 		for _, r := range web.NewHost(raw).String() {
 			if r <= 0x20 || r >= 0x7f {
 				t.Fatalf("NewHost(%q) shows %U", raw, r)
+			}
+		}
+		for _, r := range web.NewHost(raw).Letters {
+			if !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) {
+				t.Fatalf("NewHost(%q) has %U in its letters", raw, r)
 			}
 		}
 		if strings.Contains(web.NewHost(raw).Bold, "@") {

@@ -20,6 +20,9 @@ type Host struct {
 	// Before, Bold and After make up the shown host: "calendar.mcp." +
 	// "fernhill.example" + ":8443". NewHost splits a URL.
 	Before, Bold, After string
+	// Letters is the name as browsers may show it, when the plate has its punycode
+	// form; "" otherwise.
+	Letters string
 }
 
 // Client is how an app is shown: its name is a claim, shown in quotation marks.
@@ -71,13 +74,17 @@ const (
 	DestinationApp      Destination = "app"      // private-use scheme
 )
 
-// Warning names the one amber box of the consent page; "" for none.
+// Warning names one sentence of the consent page's amber box.
 type Warning string
 
 // Warnings, worst first (pages.md 4.2, D32).
 const (
-	WarningLoopback  Warning = "loopback"   // loopback or private-use redirect
-	WarningOtherSite Warning = "other_site" // unverified client, https host not known
+	WarningLoopback      Warning = "loopback"       // loopback or private-use redirect
+	WarningDifferentSite Warning = "different_site" // redirect on another site than the metadata document
+	WarningOtherSite     Warning = "other_site"     // unverified client, https host not known
+	WarningChanged       Warning = "changed"        // other metadata than at the last approval
+	WarningAddress       Warning = "address"        // a host that can be mistaken for another
+	WarningName          Warning = "name"           // a name that can be mistaken for another
 )
 
 // SignIn is GET and POST /sign-in (pages.md 4.1).
@@ -121,6 +128,11 @@ type Consent struct {
 	Others         int
 	// SelfRegistered adds "The app registered itself … and gave no website we can check."
 	SelfRegistered bool
+	// From is the host of the client's metadata document, nil without one:
+	// "Comes from" when FromProven, because the response goes to a website that
+	// this document names, otherwise "Says it is from".
+	From       *Host
+	FromProven bool
 	// Goes and GoesTo are the row "Access goes to"; Scheme is for DestinationApp.
 	Goes   Destination
 	GoesTo Host
@@ -129,7 +141,12 @@ type Consent struct {
 	Server     string
 	ServerHost Host
 	RunBy      bool
-	Warning    Warning
+	// Warnings are the sentences of the one amber box, worst first; none: no box.
+	Warnings []Warning
+	// ChangedSince is when the person last allowed it, for WarningChanged;
+	// Doubtful is the host of WarningAddress.
+	ChangedSince time.Time
+	Doubtful     string
 	// Required have no control; Groups hold the checkboxes; Basic shows "Use
 	// {server} as you (basic access)" when there is no scope at all.
 	Required []Permission

@@ -37,7 +37,7 @@ func Consent() web.Consent {
 		Client: client(), FirstSeen: now, FirstSeenToday: true, SelfRegistered: true,
 		Goes: web.DestinationLoopback, GoesTo: web.NewHost("http://127.0.0.1:53682/callback"),
 		Server: "Team Calendar", ServerHost: web.NewHost("https://calendar.mcp.fernhill.example/mcp"), RunBy: true,
-		Warning:  web.WarningLoopback,
+		Warnings: []web.Warning{web.WarningLoopback},
 		Required: []web.Permission{{Scope: "calendar:read", Title: "See your calendars and events", Detail: "Titles, times, guests and notes"}},
 		Groups: []web.PermissionGroup{{Permissions: []web.Permission{
 			{Scope: "calendar:write", Title: "Create and change events", Detail: "Can send invitations in your name", Checked: true},
@@ -48,6 +48,21 @@ func Consent() web.Consent {
 		Resource: "https://calendar.mcp.fernhill.example/mcp", Scopes: "calendar:read calendar:write calendar:delete offline_access",
 		AuthMethod: "none", Reference: "7Q4M-2KXD", SwitchURL: "/sign-in?request=req-1&switch=1",
 	}
+}
+
+// Document is the page of an app known by its metadata document, which waits on
+// this computer (pages.md 4.2).
+func Document() web.Consent {
+	return with(Consent(), func(p *web.Consent) {
+		from := web.NewHost("https://quill.example/oauth/client.json")
+		p.From, p.SelfRegistered, p.ClientID = &from, false, "https://quill.example/oauth/client.json"
+	})
+}
+
+// website is Document for an app on the web.
+func website(p *web.Consent) {
+	p.FromProven, p.Goes, p.GoesTo, p.RedirectURI = true, web.DestinationWebsite, web.NewHost("https://quill.example/cb"), "https://quill.example/cb"
+	p.Warnings = []web.Warning{web.WarningOtherSite}
 }
 
 func account() web.Account {
@@ -96,7 +111,7 @@ func States() []State {
 		{"consent", 200, Consent()},
 		{"consent-too-quick", 422, with(Consent(), func(p *web.Consent) { p.TooQuick = true })},
 		{"consent-website", 200, with(Consent(), func(p *web.Consent) {
-			p.Goes, p.GoesTo, p.Warning = web.DestinationWebsite, web.NewHost("https://app.atlas.example/cb"), web.WarningOtherSite
+			p.Goes, p.GoesTo, p.Warnings = web.DestinationWebsite, web.NewHost("https://app.atlas.example/cb"), []web.Warning{web.WarningOtherSite}
 			p.RedirectURI, p.Others, p.FirstSeenToday, p.FirstSeen = "https://app.atlas.example/cb", 1, false, now.AddDate(-1, -2, 0)
 		})},
 		{"consent-scheme", 200, with(Consent(), func(p *web.Consent) {
@@ -104,7 +119,7 @@ func States() []State {
 			p.SelfRegistered, p.Others = false, 7
 		})},
 		{"consent-verified", 200, with(Consent(), func(p *web.Consent) {
-			p.Client.Tag, p.Goes, p.GoesTo, p.Warning = web.TagVerified, web.DestinationWebsite, web.NewHost("https://app.atlas.example/cb"), ""
+			p.Client.Tag, p.Goes, p.GoesTo, p.Warnings = web.TagVerified, web.DestinationWebsite, web.NewHost("https://app.atlas.example/cb"), nil
 			p.RedirectURI, p.SelfRegistered, p.FirstSeenToday, p.FirstSeen, p.Others = "https://app.atlas.example/cb", false, false, now.AddDate(0, -1, 0), 12
 			p.Groups[0].Permissions[0].Before = true
 		})},
@@ -114,6 +129,39 @@ func States() []State {
 		{"consent-groups", 200, with(Consent(), func(p *web.Consent) {
 			p.Groups[0].Name = "Calendars"
 			p.Groups = append(p.Groups, web.PermissionGroup{Name: "Rooms", Permissions: []web.Permission{{Scope: "rooms:book", Checked: true}, {Scope: "rooms:drop", OffAtFirst: true}}})
+		})},
+		{"consent-document", 200, Document()},
+		{"consent-document-app", 200, with(Document(), func(p *web.Consent) {
+			p.Goes, p.Scheme, p.RedirectURI, p.Others = web.DestinationApp, "com.example.quill", "com.example.quill:/cb", 7
+		})},
+		{"consent-document-website", 200, with(with(Document(), website), func(p *web.Consent) { p.FirstSeen, p.FirstSeenToday, p.Others = now.AddDate(0, -2, 0), false, 3 })},
+		{"consent-document-known", 200, with(with(Document(), website), func(p *web.Consent) { p.Warnings, p.Others = nil, 12 })},
+		{"consent-document-different-site", 200, with(with(Document(), website), func(p *web.Consent) {
+			p.GoesTo, p.RedirectURI = web.NewHost("https://login.borealis.example/cb"), "https://login.borealis.example/cb"
+			p.Warnings = []web.Warning{web.WarningDifferentSite}
+		})},
+		{"consent-document-changed", 200, with(Document(), func(p *web.Consent) {
+			p.Warnings, p.ChangedSince = []web.Warning{web.WarningLoopback, web.WarningChanged}, now.AddDate(0, 0, -18)
+			p.FirstSeen, p.FirstSeenToday = now.AddDate(0, -1, 0), false
+		})},
+		{"consent-document-changed-known", 200, with(with(Document(), website), func(p *web.Consent) {
+			p.Warnings, p.ChangedSince = []web.Warning{web.WarningChanged}, now.Add(-time.Hour)
+		})},
+		{"consent-document-lookalike", 200, with(Document(), func(p *web.Consent) {
+			from := web.NewHost("https://xn--fernhll-vog.example/client.json")
+			p.From, p.ClientID, p.Doubtful = &from, "https://xn--fernhll-vog.example/client.json", "xn--fernhll-vog.example"
+			p.Warnings = []web.Warning{web.WarningLoopback, web.WarningAddress, web.WarningName}
+		})},
+		{"consent-document-everything", 200, with(with(Document(), website), func(p *web.Consent) {
+			from := web.NewHost("https://claude.ai.evil.example/client.json")
+			p.From, p.ClientID, p.Doubtful, p.Client.Name = &from, "https://claude.ai.evil.example/client.json", "claude.ai.evil.example", "Claude Code"
+			p.GoesTo, p.RedirectURI = web.NewHost("https://login.xn--80ak6aa92e.example:8443/cb"), "https://login.xn--80ak6aa92e.example:8443/cb"
+			p.Warnings = []web.Warning{web.WarningDifferentSite, web.WarningChanged, web.WarningAddress, web.WarningName}
+			p.ChangedSince = now.AddDate(0, 0, -2)
+		})},
+		{"consent-document-verified", 200, with(with(Document(), website), func(p *web.Consent) {
+			p.Client.Tag, p.Warnings, p.FirstSeen, p.FirstSeenToday, p.Others = web.TagVerified, nil, now.AddDate(0, -1, 0), false, 41
+			p.Groups[0].Permissions[1].OffAtFirst = false
 		})},
 		{"return-loopback", 200, ret},
 		{"return-website", 200, with(ret, func(p *web.Return) {
