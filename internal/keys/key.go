@@ -3,17 +3,11 @@ package keys
 import (
 	"context"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v2/jwa"
-	"github.com/lestrrat-go/jwx/v2/jwk"
 	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/store"
 )
@@ -73,25 +67,13 @@ type Store interface {
 	DeleteRetiredKeys(ctx context.Context, now time.Time) (int, error)
 }
 
-// publicJWK is what is published of a key: named fields, so that no private
-// member can slip in (MM-03).
-type publicJWK struct {
-	KeyType   string `json:"kty"`
-	Use       string `json:"use"`
-	Algorithm string `json:"alg"`
-	KID       string `json:"kid"`
-	Curve     string `json:"crv"`
-	X         string `json:"x"`
-	Y         string `json:"y"`
-}
-
-// generate makes an ES256 key that begins to sign at activeAt.
-func (s *Set) generate(now, activeAt time.Time) (Key, error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// generate makes a key of the algorithm that begins to sign at activeAt.
+func (s *Set) generate(alg Algorithm, now, activeAt time.Time) (Key, error) {
+	private, err := alg.generate()
 	if err != nil {
 		return Key{}, fmt.Errorf("generate signing key: %w", err)
 	}
-	public, err := newPublicJWK(&private.PublicKey)
+	public, err := newPublicJWK(alg, private.Public())
 	if err != nil {
 		return Key{}, err
 	}
@@ -107,13 +89,14 @@ func (s *Set) generate(now, activeAt time.Time) (Key, error) {
 	if err != nil {
 		return Key{}, fmt.Errorf("seal signing key: %w", err)
 	}
-	return Key{KID: public.KID, Algorithm: jwa.ES256.String(), PublicJWK: raw, PrivateSealed: sealed,
+	return Key{KID: public.KID, Algorithm: string(alg), PublicJWK: raw, PrivateSealed: sealed,
 		CreatedAt: now, ActiveAt: activeAt}, nil
 }
 
-// open unseals the private half and checks that it belongs to the row.
-func (s *Set) open(k Key) (*ecdsa.PrivateKey, error) {
-	if k.Algorithm != jwa.ES256.String() {
+// open unseals the private half and checks that it is of the row's algorithm.
+func (s *Set) open(k Key) (crypto.Signer, error) {
+	alg := Algorithm(k.Algorithm)
+	if !alg.Known() {
 		return nil, fmt.Errorf("signing key %s: algorithm %q is not known to this version", k.KID, k.Algorithm)
 	}
 	der, err := s.o.Secrets.Open(s.place(k.KID), k.PrivateSealed)
@@ -124,32 +107,13 @@ func (s *Set) open(k Key) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signing key %s: %w", k.KID, err)
 	}
-	private, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || private.Curve != elliptic.P256() {
-		return nil, fmt.Errorf("signing key %s is not a P-256 key", k.KID)
+	private, ok := parsed.(crypto.Signer)
+	if !ok || !alg.fits(private.Public()) {
+		return nil, fmt.Errorf("signing key %s is not a key for %s", k.KID, alg)
 	}
 	return private, nil
 }
 
 func (s *Set) place(kid string) Place {
 	return Place{Issuer: s.o.Issuer, Table: "signing_keys", Row: kid}
-}
-
-func newPublicJWK(public *ecdsa.PublicKey) (publicJWK, error) {
-	key, err := jwk.FromRaw(public)
-	if err != nil {
-		return publicJWK{}, fmt.Errorf("public key: %w", err)
-	}
-	sum, err := key.Thumbprint(crypto.SHA256)
-	if err != nil {
-		return publicJWK{}, fmt.Errorf("thumbprint of public key: %w", err)
-	}
-	point, err := public.Bytes()
-	if err != nil {
-		return publicJWK{}, fmt.Errorf("public key: %w", err)
-	}
-	// an uncompressed point is 4, X, Y with 32 bytes each (SEC 1 §2.3.3)
-	b64 := base64.RawURLEncoding.EncodeToString
-	return publicJWK{KeyType: "EC", Use: "sig", Algorithm: jwa.ES256.String(), KID: b64(sum), Curve: "P-256",
-		X: b64(point[1:33]), Y: b64(point[33:])}, nil
 }

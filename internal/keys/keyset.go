@@ -2,9 +2,10 @@ package keys
 
 import (
 	"context"
-	"crypto/ecdsa"
+	"crypto"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,12 @@ const (
 // lockKeys is the lock under which keys are made.
 const lockKeys = "lock.signing_keys"
 
+// Actors of the audit events of keys.
+const (
+	actorSystem   = "system"
+	actorOperator = "operator"
+)
+
 // ErrRotating reports that a next key is already waiting.
 var ErrRotating = errors.New("a next key is already waiting to sign")
 
@@ -41,6 +48,9 @@ type SetOptions struct {
 	// Tokens is the longest lifetime of a token that any process signs, not only
 	// this one: a key stays published for so long after another took over. Required.
 	Tokens time.Duration
+	// Algorithm is what the first key signs with, and every one after Adopt.
+	// Default ES256.
+	Algorithm Algorithm
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -62,7 +72,7 @@ type snapshot struct {
 // openKey is a key ready to use.
 type openKey struct {
 	Key
-	private *ecdsa.PrivateKey
+	private crypto.Signer
 	// header is the base64url protected header of access tokens, made once.
 	header string
 }
@@ -81,6 +91,12 @@ func NewSet(o SetOptions) (*Set, error) {
 	}
 	if o.Tokens <= 0 {
 		errs = append(errs, errors.New("the longest lifetime of a token is required"))
+	}
+	if o.Algorithm == "" {
+		o.Algorithm = ES256
+	}
+	if !o.Algorithm.Known() {
+		errs = append(errs, fmt.Errorf("algorithm %q is not known", o.Algorithm))
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -114,11 +130,11 @@ func (s *Set) createFirst(ctx context.Context) error {
 		return err
 	}
 	now := s.o.Now()
-	k, err := s.generate(now, now)
+	k, err := s.generate(s.o.Algorithm, now, now)
 	if err != nil {
 		return err
 	}
-	return s.create(ctx, now, "system", k)
+	return s.create(ctx, now, actorSystem, k)
 }
 
 // lock waits for other changes of keys to finish and returns what they left.
@@ -175,7 +191,7 @@ func (s *Set) openAll(list []Key) (*snapshot, error) {
 		}
 		// Derived again and not taken from the row: nobody who can only write to
 		// the database can publish a key of their own.
-		public, err := newPublicJWK(&private.PublicKey)
+		public, err := newPublicJWK(Algorithm(k.Algorithm), private.Public())
 		if err != nil {
 			return nil, err
 		}
@@ -198,6 +214,18 @@ func (s *Set) openAll(list []Key) (*snapshot, error) {
 func (s *Set) JWKS() (body []byte, etag string) {
 	b := s.snapshot.Load().jwks
 	return b.JSON, b.ETag
+}
+
+// Algorithms returns the algorithms of the published keys, each once: those that
+// tokens now valid may be signed with.
+func (s *Set) Algorithms() []string {
+	var algs []string
+	for _, k := range s.snapshot.Load().keys {
+		if !slices.Contains(algs, k.Algorithm) {
+			algs = append(algs, k.Algorithm)
+		}
+	}
+	return algs
 }
 
 // List reads the keys and their states for an operator, oldest first.

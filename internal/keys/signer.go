@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jws"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
+
+// maxSignature is the encoded length of the longest signature, RS256's.
+const maxSignature = (rsaBits/8*8 + 5) / 6
 
 // ErrNoKey reports that no key signs: Ensure was not called.
 var ErrNoKey = errors.New("no signing key")
@@ -31,13 +33,13 @@ func (s *Set) Sign(typ string, claims []byte) (compact, kid string, err error) {
 	if typ != oauth.TypeAccessToken {
 		header = protectedHeader(k.Key, typ)
 	}
-	signer, err := jws.NewSigner(jwa.ES256)
+	signer, err := jws.NewSigner(Algorithm(k.Algorithm).jwa())
 	if err != nil {
 		return "", "", fmt.Errorf("sign token: %w", err)
 	}
 	// jws.Sign would encode the header anew each time; a third of its work is that.
 	b64 := base64.RawURLEncoding
-	buf := make([]byte, 0, len(header)+b64.EncodedLen(len(claims))+2+b64.EncodedLen(64))
+	buf := make([]byte, 0, len(header)+b64.EncodedLen(len(claims))+2+maxSignature)
 	buf = append(append(buf, header...), '.')
 	buf = b64.AppendEncode(buf, claims)
 	sig, err := signer.Sign(buf, k.private)
@@ -95,7 +97,7 @@ func (s *Set) Verify(typ, token string) (claims []byte, kid string, err error) {
 		if k.KID != h.KID || k.Algorithm != h.Algorithm {
 			continue
 		}
-		claims, err := jws.Verify([]byte(token), jws.WithKey(jwa.ES256, &k.private.PublicKey), jws.WithCompact())
+		claims, err := jws.Verify([]byte(token), jws.WithKey(Algorithm(k.Algorithm).jwa(), k.private.Public()), jws.WithCompact())
 		if err != nil {
 			return nil, "", fmt.Errorf("%w: %w", ErrSignature, err)
 		}
