@@ -130,7 +130,7 @@ func checkCredential(c *registration.Client, creds credentials, secret oauth.Sec
 	if !c.Enabled() {
 		return "", false
 	}
-	if c.IsPublic() {
+	if c.IsPublic() || secret == "" && c.Metadata.AcceptsAuthMethod(registration.AuthNone) {
 		// x/oauth2 probes public clients with Basic and an empty password (A17); a
 		// secret that was never issued is a confusion we refuse (CA-05)
 		return registration.AuthNone, secret == ""
