@@ -92,9 +92,9 @@ func New(o Options) (*Client, error) {
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
-	c.private = o.transport(newDialer(o.Resolver, privateToo(), c.timeout).DialContext)
+	c.private = o.transport(newDialer(o.Resolver, privateToo()).DialContext)
 	if proxy == nil {
-		c.public = o.transport(newDialer(o.Resolver, publicOnly(), c.timeout).DialContext)
+		c.public = o.transport(newDialer(o.Resolver, publicOnly()).DialContext)
 		return c, nil
 	}
 	// with a proxy this transport connects to nothing else, so its dialer is plain

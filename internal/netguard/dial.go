@@ -51,14 +51,13 @@ func privateToo() *ssrf.Guardian {
 		ssrf.WithAllowedV6Prefixes(p("::1/128"), p("fc00::/7")))
 }
 
-func newDialer(resolver Resolver, guard *ssrf.Guardian, timeout time.Duration) *dialer {
+func newDialer(resolver Resolver, guard *ssrf.Guardian) *dialer {
 	if resolver == nil {
 		resolver = net.DefaultResolver
 	}
 	d := &dialer{resolver: resolver, guard: guard}
 	// Control sees the address of the connection itself: a second lock on the door
-	plain := &net.Dialer{Timeout: timeout / maxAttempts, Control: d.control}
-	d.connect = plain.DialContext
+	d.connect = (&net.Dialer{Control: d.control}).DialContext
 	return d
 }
 
@@ -109,14 +108,25 @@ func (d *dialer) lookUp(ctx context.Context, host string) ([]netip.Addr, error) 
 
 func (d *dialer) connectAny(ctx context.Context, network string, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	var errs []error
-	for _, a := range addrs[:min(len(addrs), maxAttempts)] {
-		conn, err := d.connect(ctx, network, netip.AddrPortFrom(a, port).String())
+	addrs = addrs[:min(len(addrs), maxAttempts)]
+	for i, a := range addrs {
+		conn, err := d.connectOne(ctx, network, netip.AddrPortFrom(a, port).String(), len(addrs)-i)
 		if err == nil {
 			return conn, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
+}
+
+// connectOne spends on one address its part of the time that is left.
+func (d *dialer) connectOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+		defer cancel()
+	}
+	return d.connect(ctx, network, address)
 }
 
 // control is a net.Dialer's, called with the address that is about to be used.

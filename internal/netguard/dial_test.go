@@ -33,7 +33,7 @@ var errUnreachable = errors.New("unreachable")
 // dialWith returns a dialer that connects to nothing, and what it tried.
 func dialWith(dns Resolver, guard *ssrf.Guardian) (*dialer, *[]string) {
 	var tried []string
-	d := newDialer(dns, guard, time.Second)
+	d := newDialer(dns, guard)
 	d.connect = func(_ context.Context, _, address string) (net.Conn, error) {
 		tried = append(tried, address)
 		return nil, errUnreachable
@@ -120,6 +120,26 @@ func TestDialBoundsAttempts(t *testing.T) {
 	}
 }
 
+// An address that does not answer costs its part of the time, the last one all.
+func TestDialSharesTheTime(t *testing.T) {
+	t.Parallel()
+	for addrs, want := range map[string]time.Duration{"93.184.216.34": 4 * time.Hour, "93.184.216.34 93.184.216.35": 2 * time.Hour} {
+		d, _ := dialWith(&answers{list: [][]string{strings.Fields(addrs)}}, publicOnly())
+		var got []time.Duration
+		d.connect = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			deadline, _ := ctx.Deadline()
+			got = append(got, time.Until(deadline).Round(time.Hour))
+			return nil, errUnreachable
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Hour)
+		_, _ = d.DialContext(ctx, "tcp", "app.example:443")
+		cancel()
+		if len(got) == 0 || got[0] != want || got[len(got)-1] != 4*time.Hour {
+			t.Errorf("%s: attempts of %v, want the first of %s and the last of all that is left", addrs, got, want)
+		}
+	}
+}
+
 // TestCI04_Rebinding: the DNS answers a public address, then that of a listener
 // of ours. A connection goes to the address that was checked, so the second
 // answer is refused and the listener hears nothing.
@@ -128,7 +148,7 @@ func TestCI04_Rebinding(t *testing.T) {
 	l := listen(t)
 	dns := &answers{list: [][]string{{"93.184.216.34"}, {"127.0.0.1"}}}
 	var tried []string
-	d := newDialer(dns, ssrf.New(ssrf.WithAnyPort()), time.Second) // any port, so that only the address can be refused
+	d := newDialer(dns, ssrf.New(ssrf.WithAnyPort())) // any port, so that only the address can be refused
 	connect := d.connect
 	d.connect = func(ctx context.Context, network, address string) (net.Conn, error) {
 		tried = append(tried, address)
@@ -154,7 +174,7 @@ func TestCI04_Rebinding(t *testing.T) {
 func TestCI04_ControlChecksAgain(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
-	d := newDialer(nil, ssrf.New(ssrf.WithAnyPort()), time.Second)
+	d := newDialer(nil, ssrf.New(ssrf.WithAnyPort()))
 	if conn, err := d.connect(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, ErrRefused) {
 		t.Errorf("connect = %v, %v; want ErrRefused", conn, err)
 	}

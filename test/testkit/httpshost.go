@@ -97,7 +97,7 @@ func Outbound(t testing.TB, hosts ...*HTTPSHost) *netguard.Client {
 
 // OutboundOptions returns Outbound's options, for a test that changes them.
 func OutboundOptions(hosts ...*HTTPSHost) netguard.Options {
-	o := netguard.Options{RootCAs: x509.NewCertPool()}
+	o := netguard.Options{RootCAs: x509.NewCertPool(), Timeout: time.Minute} // a busy machine is not what tests are about
 	var dns resolvers
 	for _, h := range hosts {
 		for _, name := range h.names {
