@@ -26,8 +26,8 @@ type HandlerOptions struct {
 	// Document returns the metadata to serve now. Required. When it fails, the
 	// last good one is served.
 	Document func(ctx context.Context) (AuthorizationServer, error)
-	// Algorithms sign the issuer's tokens. Default ES256.
-	Algorithms []string
+	// Algorithms returns those of the issuer's published keys. Default ES256.
+	Algorithms func() []string
 	// OnError, when set, is told why Document failed.
 	OnError func(ctx context.Context, err error)
 }
@@ -46,8 +46,8 @@ func NewHandler(o HandlerOptions) (*Handler, error) {
 	if o.Document == nil {
 		return nil, errors.New("metadata: document is required")
 	}
-	if len(o.Algorithms) == 0 {
-		o.Algorithms = []string{"ES256"}
+	if o.Algorithms == nil {
+		o.Algorithms = func() []string { return []string{"ES256"} }
 	}
 	oauthPaths, err := AuthorizationServerPaths(o.Issuer)
 	if err != nil {
@@ -59,7 +59,7 @@ func NewHandler(o HandlerOptions) (*Handler, error) {
 	}
 	h := &Handler{o: o, paths: make(map[string]http.Handler)}
 	h.add(oauthPaths, func(doc AuthorizationServer) any { return doc })
-	h.add(openidPaths, func(doc AuthorizationServer) any { return NewOpenIDConfiguration(doc, o.Algorithms...) })
+	h.add(openidPaths, func(doc AuthorizationServer) any { return NewOpenIDConfiguration(doc, o.Algorithms()...) })
 	return h, nil
 }
 

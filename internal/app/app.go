@@ -69,6 +69,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{Core: core, o: o, cfg: o.Config, db: o.Store}
+	if err := a.adoptAlgorithm(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.addEdge(); err != nil {
 		return nil, err
 	}
@@ -77,6 +80,23 @@ func New(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	return a, a.mount(routers)
+}
+
+// adoptAlgorithm lets a change of signing_algorithm begin (D28). Only a server
+// does so: a command may have been told less.
+func (a *App) adoptAlgorithm(ctx context.Context) error {
+	next, adopted, err := a.Keys.Adopt(ctx)
+	switch {
+	case errors.Is(err, keys.ErrRotating): // it signs with what it has, and the next start tries again
+		a.o.Log.WarnContext(ctx, "signing_algorithm is not followed yet", slog.String("event", "key.adoption_waits"), slog.String("cause", err.Error()))
+		return nil
+	case err != nil:
+		return err
+	case adopted:
+		a.o.Log.InfoContext(ctx, "a key of another signing_algorithm is published", slog.String("event", "key.adopted"),
+			slog.String("kid", next.KID), slog.String("alg", next.Algorithm), slog.Time("active_at", next.ActiveAt))
+	}
+	return nil
 }
 
 // addEdge makes what every page and endpoint stands on.
@@ -177,7 +197,7 @@ func (a *App) mount(routers []router) error {
 	}
 	a.pages.Routes(pages, endpoints)
 	endpoints.Handle("/jwks.json", keys.Handler(a.Keys))
-	docs, err := metadata.NewHandler(metadata.HandlerOptions{Issuer: a.cfg.Issuer,
+	docs, err := metadata.NewHandler(metadata.HandlerOptions{Issuer: a.cfg.Issuer, Algorithms: a.Keys.Algorithms,
 		Document: func(ctx context.Context) (metadata.AuthorizationServer, error) {
 			return a.auth.Metadata(ctx, a.register.Open())
 		},

@@ -112,7 +112,7 @@ func newCore(ctx context.Context, o Options) (*Core, error) {
 		return nil, err
 	}
 	if c.Keys, err = keys.NewSet(keys.SetOptions{Store: o.Store, Secrets: c.Secrets, Issuer: cfg.Issuer,
-		Tokens: config.MaxAccessTokenLifetime, Now: o.Now}); err != nil {
+		Tokens: config.MaxAccessTokenLifetime, Algorithm: keys.Algorithm(cfg.SigningAlgorithm), Now: o.Now}); err != nil {
 		return nil, err
 	}
 	if err := c.Keys.Ensure(ctx); err != nil {

@@ -76,6 +76,11 @@ type Config struct {
 	// AccessTokenLifetime is how long an access token opens its MCP server, 1m
 	// to 1h. It is also how long a disconnected app may linger.
 	AccessTokenLifetime time.Duration `yaml:"access_token_lifetime" env:"ACCESS_TOKEN_LIFETIME"`
+	// SigningAlgorithm is what access tokens are signed with: ES256, EdDSA or
+	// RS256. ES256 is for everybody; RS256 is slow, and for MCP servers that verify
+	// nothing else. A change takes effect at the next start of serve, by a rotation:
+	// the new key signs six minutes later, and old tokens stay good.
+	SigningAlgorithm string `yaml:"signing_algorithm" env:"SIGNING_ALGORITHM"`
 	// CodeLifetime is how long an authorization code may be redeemed, 1s to 60s.
 	CodeLifetime time.Duration `yaml:"code_lifetime" env:"CODE_LIFETIME"`
 	// RefreshIdle ends a connection that was not used for so long.
@@ -173,6 +178,7 @@ func Default() *Config {
 		LogFormat:                "json",
 		LogLevel:                 "info",
 		AccessTokenLifetime:      10 * time.Minute,
+		SigningAlgorithm:         "ES256",
 		CodeLifetime:             time.Minute,
 		RefreshIdle:              30 * 24 * time.Hour,
 		RefreshAbsolute:          365 * 24 * time.Hour,

@@ -200,6 +200,7 @@ func (k *checker) choices() {
 }
 
 func (k *checker) registration() {
+	k.oneOf("signing_algorithm", k.SigningAlgorithm, "ES256", "EdDSA", "RS256")
 	k.oneOf("registration", k.Registration, "open", "token", "statement", "closed")
 	k.oneOf("registration_management", k.RegistrationManagement, "off", "confidential", "all")
 	for _, h := range k.RegistrationRedirectHosts {
