@@ -26,6 +26,9 @@ import (
 
 const quill = `{"redirect_uris":["http://localhost:8787/callback"],"token_endpoint_auth_method":"none","client_name":"Quill"}`
 
+// named is the metadata of a public client: another name is another registration.
+func named(name string) string { return strings.Replace(quill, "Quill", name, 1) }
+
 // registrar is POST /register over a database, with a clock.
 type registrar struct {
 	db   *sqlstore.Store
@@ -33,10 +36,11 @@ type registrar struct {
 	http http.Handler
 }
 
-func newRegistrar(t *testing.T, db *sqlstore.Store, change func(*registration.Options)) *registrar {
+func newRegistrar(t testing.TB, db *sqlstore.Store, change func(*registration.Options)) *registrar {
 	t.Helper()
 	g := &registrar{db: db, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
-	o := registration.Options{Edge: endpoint.New(endpoint.Options{}), Clients: db, Audit: db, Tx: db, Resources: db,
+	o := registration.Options{Issuer: "https://id.example.com", Edge: endpoint.New(endpoint.Options{}), Clients: db, Audit: db, Tx: db,
+		Resources: db, InitialTokens: db, Grants: db, Consents: db,
 		Policy: registration.Policy{Mode: registration.ModeOpen}, Now: func() time.Time { return g.now }}
 	if change != nil {
 		change(&o)
@@ -55,6 +59,19 @@ func (g *registrar) post(ip, contentType, body string) *httptest.ResponseRecorde
 	r := httptest.NewRequest("POST", "/register", strings.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	r = r.WithContext(audit.WithSource(r.Context(), audit.Source{IP: ip, RequestID: "7Q4M-2KXD"}))
+	w := httptest.NewRecorder()
+	g.http.ServeHTTP(w, r)
+	return w
+}
+
+// do sends a request with a bearer token, "" for none.
+func (g *registrar) do(method, path, token, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	r = r.WithContext(audit.WithSource(r.Context(), audit.Source{IP: "192.0.2.1"}))
 	w := httptest.NewRecorder()
 	g.http.ServeHTTP(w, r)
 	return w
@@ -189,7 +206,7 @@ func TestDR13_Budgets(t *testing.T) {
 	g := newRegistrar(t, testkit.OpenSQLite(t), func(o *registration.Options) { o.Policy.PerSource, o.Policy.Total = 2, 5 })
 	try := func(name, ip string, want int) {
 		t.Helper()
-		w := g.post(ip, "application/json", quill)
+		w := g.post(ip, "application/json", named(name))
 		if w.Code != want {
 			t.Errorf("%s: status %d, want %d: %s", name, w.Code, want, w.Body)
 		}
@@ -305,4 +322,14 @@ func TestD35_RegistrationEventIsSmall(t *testing.T) {
 			t.Errorf("events %.500v, %v; want detail %v", events, err, want)
 		}
 	})
+}
+
+// limitFor is a limiter that makes one source wait.
+func limitFor(source string, wait time.Duration) func(context.Context, string) (time.Duration, error) {
+	return func(_ context.Context, s string) (time.Duration, error) {
+		if s == source {
+			return wait, nil
+		}
+		return 0, nil
+	}
 }

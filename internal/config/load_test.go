@@ -97,7 +97,7 @@ func TestLoadReportsAllMistakes(t *testing.T) {
 		`issuer (ostiary.yaml line 4) must be https: http is for loopback hosts only; write: issuer: https://auth.example`,
 		`database_max_conns (OSTIARY_DATABASE_MAX_CONNS) is not a whole number`,
 		`code_lifetime (OSTIARY_CODE_LIFETIME) is 2m; the most is 1m; write: OSTIARY_CODE_LIFETIME=1m`,
-		`registration (--registration) is "maybe"; write open or closed`,
+		`registration (--registration) is "maybe"; write open or token or statement or closed`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)

@@ -24,7 +24,7 @@ func fullClient(t *testing.T, id string, at time.Time) registration.Client {
 			GrantTypes: []string{"authorization_code"}, ResponseTypes: []string{"code"}, ClientName: "Quill 'Desktop' \"é\"",
 			ClientURI: "https://quill.example", LogoURI: "https://quill.example/l", TosURI: "https://quill.example/t",
 			PolicyURI: "https://quill.example/p", Scope: "a b", Contacts: []string{"ops@quill.example"},
-			ApplicationType: "native", SoftwareID: "quill", SoftwareVersion: "1.2",
+			ApplicationType: "native", SoftwareID: "quill", SoftwareVersion: "1.2", SoftwareStatement: "e30.e30.eA",
 			JWKS: []byte(`{"keys":[]}`), JWKSURI: "https://quill.example/jwks", TokenEndpointAuthSigningAlg: "ES256",
 		},
 		SecretHash: []byte{0, 1, 2, 0xff}, SecretExpiresAt: at.Add(time.Hour), Resources: []string{"https://mcp.example"},
@@ -134,6 +134,42 @@ func TestCountClientsFrom(t *testing.T) {
 		}{{"a", at, 2}, {"a", at.Add(time.Second), 1}, {"b", at, 1}, {"", at, 3}, {"c", at, 0}} {
 			if n, err := db.CountClientsFrom(ctx, tt.source, tt.since); err != nil || n != tt.want {
 				t.Errorf("CountClientsFrom(%q, %v) = %d, %v; want %d", tt.source, tt.since, n, err, tt.want)
+			}
+		}
+	})
+}
+
+// The operator's and verified clients come first, then those of metadata
+// documents; of the many that registered themselves none.
+func TestListIdentifiedClients(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		for i, c := range []registration.Client{
+			{ID: "dynamic", Kind: registration.KindDynamic},
+			{ID: "https://b.example/c", Kind: registration.KindCIMD},
+			{ID: "https://a.example/c", Kind: registration.KindCIMD, BlockedAt: at},
+			{ID: "verified", Kind: registration.KindDynamic, VerifiedAt: at},
+			{ID: "operator", Kind: registration.KindOperator},
+			{ID: "https://v.example/c", Kind: registration.KindCIMD, VerifiedAt: at},
+		} {
+			c.CreatedAt, c.UpdatedAt = at.Add(time.Duration(i)*time.Minute), at
+			if err := db.CreateClient(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for limit, want := range map[int][]string{
+			10: {"verified", "operator", "https://v.example/c", "https://b.example/c", "https://a.example/c"},
+			4:  {"verified", "operator", "https://v.example/c", "https://b.example/c"},
+		} {
+			list, err := db.ListIdentifiedClients(t.Context(), limit)
+			var got []string
+			for _, c := range list {
+				got = append(got, c.ID)
+			}
+			if err != nil || !cmp.Equal(got, want) {
+				t.Errorf("at most %d: %q, want %q (%v)", limit, got, want, err)
 			}
 		}
 	})
