@@ -206,7 +206,11 @@ func (s *Server) record(ctx context.Context, req *flow.AuthorizationRequest, c *
 		event.Name = "consent.remembered"
 	}
 	if next.refusal == nil {
-		if err := s.o.Clients.TouchClient(ctx, c.ID, now); err != nil {
+		err := s.o.Clients.TouchClient(ctx, c.ID, now)
+		if errors.Is(err, store.ErrNotFound) { // blocked or removed meanwhile
+			return errWithdrawn
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -103,6 +103,9 @@ func (a *Admin) List(ctx context.Context) ([]Client, error) { return a.Clients.L
 // Remembered consents are asked for again, since the document hash changes (CS-11).
 func (a *Admin) Update(ctx context.Context, id string, o UpdateOptions) (Client, error) {
 	return a.edit(ctx, id, "client.updated", func(c *Client) error {
+		if c.Kind == KindCIMD {
+			return updateDocumentClient(c, o)
+		}
 		set(&c.Metadata.ClientName, o.Name)
 		set(&c.Metadata.RedirectURIs, o.RedirectURIs)
 		set(&c.Metadata.GrantTypes, o.GrantTypes)
@@ -117,11 +120,24 @@ func (a *Admin) Update(ctx context.Context, id string, o UpdateOptions) (Client,
 	})
 }
 
+// updateDocumentClient limits a client to resources. All else is what its
+// metadata document says, and would be so again when that is read.
+func updateDocumentClient(c *Client, o UpdateOptions) (err error) {
+	resources := o.Resources
+	if o.Resources = nil; o != (UpdateOptions{}) {
+		return oauth.InvalidClientMetadata("only the resources can be changed: all else is in the client's metadata document")
+	}
+	if resources != nil {
+		c.Resources, err = canonicalResources(*resources)
+	}
+	return err
+}
+
 // Disable switches the client off: no new request and no token, until Enable.
 // Its grants stay. A client that is off already stays as it is.
 func (a *Admin) Disable(ctx context.Context, id string) (Client, error) {
 	return a.edit(ctx, id, "client.disabled", func(c *Client) error {
-		if c.Enabled() {
+		if c.DisabledAt.IsZero() {
 			c.DisabledAt = a.Now()
 		}
 		return nil
@@ -205,15 +221,9 @@ func checkOperatorClient(m *ClientMetadata, resources []string) ([]string, error
 	if err := m.normalize(operatorAdded()); err != nil {
 		return nil, err
 	}
-	var canonical []string
-	for _, r := range resources {
-		c, err := oauth.CanonicalResource(r)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(canonical, c) {
-			canonical = append(canonical, c)
-		}
+	canonical, err := canonicalResources(resources)
+	if err != nil {
+		return nil, err
 	}
 	if len(canonical) == 0 && slices.Contains(m.GrantTypes, GrantClientCredentials) {
 		return nil, oauth.InvalidClientMetadata("client_credentials needs the resources the client may use: no person is there to choose (D23)")
@@ -235,6 +245,20 @@ func setKeys(m *ClientMetadata, o UpdateOptions) error {
 	}
 	set(&m.JWKSURI, o.JWKSURI)
 	return nil
+}
+
+func canonicalResources(resources []string) ([]string, error) {
+	var canonical []string
+	for _, r := range resources {
+		c, err := oauth.CanonicalResource(r)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(canonical, c) {
+			canonical = append(canonical, c)
+		}
+	}
+	return canonical, nil
 }
 
 func set[T any](dest *T, v *T) {

@@ -172,6 +172,7 @@ type Store interface {
 	// CountClientsFrom returns how many clients of KindDynamic that nobody has
 	// used yet a source registered since a time; "" counts every source.
 	CountClientsFrom(ctx context.Context, source string, since time.Time) (int, error)
-	// TouchClient sets LastUsedAt.
+	// TouchClient sets LastUsedAt, or returns store.ErrNotFound for a client that
+	// is blocked or gone.
 	TouchClient(ctx context.Context, id string, now time.Time) error
 }

@@ -22,7 +22,8 @@ import (
 func newClientCmd(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "client", Short: "Add and manage clients (the apps that ask for access)"}
 	cmd.AddCommand(newClientAddCmd(c), newClientListCmd(c), newClientShowCmd(c), newClientUpdateCmd(c),
-		newClientEnableCmd(c), newClientDisableCmd(c), newClientRemoveCmd(c), newClientTokenCmd(c))
+		newClientEnableCmd(c), newClientDisableCmd(c), newClientRemoveCmd(c), newClientTokenCmd(c),
+		newClientVerifyCmd(c), newClientBlockCmd(c), newClientUnblockCmd(c))
 	return cmd
 }
 
@@ -128,7 +129,7 @@ with has none.`,
 func newClientShowCmd(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show CLIENT_ID", Short: "Show one client", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.editClient(cmd, args[0], (*registration.Admin).Show)
+			return c.withClients(cmd.Context(), func(a *registration.Admin) error { return c.showClient(cmd, a, args[0]) })
 		}}
 	addJSON(cmd)
 	return cmd
@@ -269,18 +270,23 @@ type clientView struct {
 	registration.ClientMetadata
 	Resources  []string `json:"resources,omitempty"`
 	Enabled    bool     `json:"enabled"`
+	Verified   bool     `json:"verified"`
 	DisabledAt instant  `json:"disabled_at,omitzero"`
+	BlockedAt  instant  `json:"blocked_at,omitzero"`
 	VerifiedAt instant  `json:"verified_at,omitzero"`
 	CreatedAt  instant  `json:"created_at"`
 	UpdatedAt  instant  `json:"updated_at"`
 	LastUsedAt instant  `json:"last_used_at,omitzero"`
+	// Warning is what show says can be mistaken about it.
+	Warning string `json:"warning,omitempty"`
 	// ExpiresAt is when list says that an idle client will be removed.
 	ExpiresAt instant `json:"expires_at,omitzero"`
 }
 
 func newClientView(client registration.Client) clientView {
 	return clientView{ClientID: client.ID, Kind: client.Kind, ClientMetadata: client.Metadata, Resources: client.Resources,
-		Enabled: client.Enabled(), DisabledAt: instant{client.DisabledAt}, VerifiedAt: instant{client.VerifiedAt},
+		Enabled: client.Enabled(), Verified: client.Trusted(), DisabledAt: instant{client.DisabledAt},
+		BlockedAt: instant{client.BlockedAt}, VerifiedAt: instant{client.VerifiedAt},
 		CreatedAt: instant{client.CreatedAt}, UpdatedAt: instant{client.UpdatedAt}, LastUsedAt: instant{client.LastUsedAt}}
 }
 
@@ -301,7 +307,7 @@ func (c *cli) printAdded(cmd *cobra.Command, client registration.Client, secret 
 // printClients prints a list with the times at which idle clients end.
 func (c *cli) printClients(cmd *cobra.Command, clients []registration.Client, ends map[string]time.Time) error {
 	views := make([]clientView, 0, len(clients))
-	rows := [][]string{{"CLIENT_ID", "NAME", "KIND", "AUTH", "STATE", "CREATED", "EXPIRES"}}
+	rows := [][]string{{"CLIENT_ID", "NAME", "KIND", "AUTH", "STATE", "TRUST", "CREATED", "EXPIRES"}}
 	for _, client := range clients {
 		view, expires := newClientView(client), "-"
 		if end, ok := ends[client.ID]; ok {
@@ -309,7 +315,7 @@ func (c *cli) printClients(cmd *cobra.Command, clients []registration.Client, en
 		}
 		views = append(views, view)
 		rows = append(rows, []string{client.ID, cmp.Or(client.DisplayName(), "-"), string(client.Kind),
-			client.Metadata.TokenEndpointAuthMethod, clientState(client), client.CreatedAt.Format(time.DateOnly), expires})
+			client.Metadata.TokenEndpointAuthMethod, clientState(client), clientTrust(client), client.CreatedAt.Format(time.DateOnly), expires})
 	}
 	return c.print(cmd, views, func(w io.Writer) { table(w, rows...) })
 }
@@ -319,7 +325,7 @@ func clientRows(client registration.Client) [][]string {
 	m := client.Metadata
 	rows := [][]string{
 		{"client_id", client.ID}, {"name", cmp.Or(client.DisplayName(), "-")}, {"kind", string(client.Kind)},
-		{"state", clientState(client)}, {"auth", m.TokenEndpointAuthMethod}, {"grants", strings.Join(m.GrantTypes, " ")},
+		{"state", clientState(client)}, {"trust", clientTrust(client)}, {"auth", m.TokenEndpointAuthMethod}, {"grants", strings.Join(m.GrantTypes, " ")},
 	}
 	if m.JWKSURI != "" {
 		rows = append(rows, []string{"jwks_uri", m.JWKSURI})
@@ -340,19 +346,14 @@ func clientRows(client registration.Client) [][]string {
 	return rows
 }
 
-func clientState(client registration.Client) string {
-	if client.Enabled() {
-		return "enabled"
-	}
-	return "disabled"
-}
-
 // clientError says what to do about an error of registration.
 func clientError(id string, err error) error {
 	var oe *oauth.Error
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return withHint(fmt.Errorf("there is no client %q", id), "ostiary client list shows them all")
+	case errors.Is(err, registration.ErrOff):
+		return withHint(fmt.Errorf("%s is disabled or blocked, so it was not verified", id), "ostiary client enable or ostiary client unblock lets it in again")
 	case errors.As(err, &oe) && oe.HTTPStatus() < 500:
 		return withHint(usagef("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client add --help shows the flags")
 	}

@@ -71,6 +71,7 @@ const (
 	ReasonUserDisabled = "user_disabled"
 	ReasonPassword     = "password_changed"
 	ReasonClient       = "client_removed"
+	ReasonBlocked      = "client_blocked"
 	ReasonResource     = "resource_removed"
 )
 

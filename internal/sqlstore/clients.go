@@ -106,9 +106,10 @@ func (s *Store) CountClientsFrom(ctx context.Context, source string, since time.
 	return n, nil
 }
 
-// TouchClient implements registration.Store.
+// TouchClient implements registration.Store. Inside a transaction it waits for a
+// block that is going on, and then finds no row: nothing is issued behind it.
 func (s *Store) TouchClient(ctx context.Context, id string, now time.Time) error {
-	if err := s.execOne(ctx, `UPDATE clients SET last_used_at = $2 WHERE id = $1`, id, millis(now)); err != nil {
+	if err := s.execOne(ctx, `UPDATE clients SET last_used_at = $2 WHERE id = $1 AND blocked_at IS NULL`, id, millis(now)); err != nil {
 		return fmt.Errorf("touch client: %w", err)
 	}
 	return nil

@@ -25,7 +25,7 @@ func fullClient(t *testing.T, id string, at time.Time) registration.Client {
 			ClientURI: "https://quill.example", LogoURI: "https://quill.example/l", TosURI: "https://quill.example/t",
 			PolicyURI: "https://quill.example/p", Scope: "a b", Contacts: []string{"ops@quill.example"},
 			ApplicationType: "native", SoftwareID: "quill", SoftwareVersion: "1.2", SoftwareStatement: "e30.e30.eA",
-			JWKS: []byte(`{"keys":[]}`), JWKSURI: "https://quill.example/jwks", TokenEndpointAuthSigningAlg: "ES256",
+			OtherAuthMethods: []string{"none"}, JWKS: []byte(`{"keys":[]}`), JWKSURI: "https://quill.example/jwks", TokenEndpointAuthSigningAlg: "ES256",
 		},
 		SecretHash: []byte{0, 1, 2, 0xff}, SecretExpiresAt: at.Add(time.Hour), Resources: []string{"https://mcp.example"},
 		Source: "192.0.2.1", VerifiedAt: at.Add(2 * time.Hour), DisabledAt: at.Add(3 * time.Hour), DocumentHash: "hash",

@@ -73,7 +73,7 @@ func (s *Store) AdvanceGrant(ctx context.Context, a grant.Advance) (bool, error)
 			AND (generation > 0 OR code_expires_at > $4 OR CAST($3 AS BIGINT) > 1)
 			AND (generation = 0 OR refresh_expires_at > $4)
 			AND EXISTS (SELECT 1 FROM users u WHERE u.id = grants.subject AND u.disabled_at IS NULL)
-			AND EXISTS (SELECT 1 FROM clients c WHERE c.id = grants.client_id AND c.disabled_at IS NULL)
+			AND EXISTS (SELECT 1 FROM clients c WHERE c.id = grants.client_id AND c.disabled_at IS NULL AND c.blocked_at IS NULL)
 			AND ($8 OR EXISTS (SELECT 1 FROM resources r WHERE r.identifier = grants.resource))`
 	n, err := s.exec(ctx, q, a.ID, a.From, a.To, a.Now.UnixMilli(), millis(a.RefreshExpiresAt),
 		millis(a.ExpiresAt), a.AuthMethod, a.Unregistered)

@@ -1,0 +1,86 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/grant"
+	"github.com/ostiary-auth/ostiary/internal/store"
+)
+
+// ErrOff reports a client that is disabled or blocked, and so cannot be verified.
+var ErrOff = errors.New("the client is disabled or blocked")
+
+// Verify says that the operator vouches for the client as for one it added: its
+// name is shown as verified and approvals are remembered (D11). What the client
+// may change by itself stays its own; people are asked again when it does
+// (CI-17). It returns ErrOff, or store.ErrNotFound.
+func (a *Admin) Verify(ctx context.Context, id string) (Client, error) {
+	return a.edit(ctx, id, "client.verified", func(c *Client) error {
+		if !c.Enabled() {
+			return ErrOff
+		}
+		if c.VerifiedAt.IsZero() {
+			c.VerifiedAt = a.Now()
+		}
+		return nil
+	})
+}
+
+// Block keeps the client out: no request, no token, its grants ended, consents to
+// it forgotten and its verification taken back. A metadata document that is read
+// again, or registration management, does not bring it back; Unblock does. It
+// returns how many grants it ended, or store.ErrNotFound.
+func (a *Admin) Block(ctx context.Context, id string) (ended int, err error) {
+	if !IsClientID(id) {
+		return 0, fmt.Errorf("block client: %w", store.ErrNotFound)
+	}
+	detail := map[string]string{}
+	err = a.change(ctx, "client.blocked", id, detail, func(ctx context.Context) error {
+		c, err := a.Clients.HoldClient(ctx, id)
+		if err != nil {
+			return err
+		}
+		if c.BlockedAt.IsZero() {
+			c.BlockedAt = a.Now()
+		}
+		c.VerifiedAt, c.UpdatedAt = time.Time{}, a.Now()
+		if err := errors.Join(a.Clients.UpdateClient(ctx, c), a.Consents.DeleteConsents(ctx, "", id, "")); err != nil {
+			return err
+		}
+		ended, err = a.Grants.EndGrants(ctx, grant.Filter{ClientID: id}, grant.ReasonBlocked, a.Now())
+		detail["grants_ended"] = fmt.Sprint(ended)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("block client: %w", err)
+	}
+	return ended, nil
+}
+
+// Unblock lets a blocked client in again, as one that is not verified. Nothing of
+// what it held comes back. A client that was disabled as well stays so.
+func (a *Admin) Unblock(ctx context.Context, id string) (Client, error) {
+	return a.edit(ctx, id, "client.unblocked", func(c *Client) error {
+		c.BlockedAt = time.Time{}
+		return nil
+	})
+}
+
+// LooksLike returns what about the client can be mistaken for something else, at
+// any of its redirect URIs, for an operator who is about to vouch for it.
+func (a *Admin) LooksLike(ctx context.Context, c Client) (Likeness, error) {
+	others, err := a.Clients.ListClients(ctx)
+	if err != nil {
+		return Likeness{}, err
+	}
+	c.VerifiedAt = time.Time{}
+	for _, uri := range c.Metadata.RedirectURIs {
+		if l := c.LooksLike(uri, others); l != (Likeness{}) {
+			return l, nil
+		}
+	}
+	return Likeness{}, nil
+}
