@@ -70,7 +70,6 @@ func TestOneCredentialOnly(t *testing.T) {
 		{"Basic with another body client_id", oauth.Params{"client_id": {"xyz"}}, basic, "invalid_request"},
 		{"Basic and client_secret", oauth.Params{"client_secret": {"def"}}, basic, "invalid_request"},
 		{"nothing at all", oauth.Params{}, "", "invalid_client"},
-		{"assertion", oauth.Params{"client_id": {"abc"}, "client_assertion": {"x"}}, "", "invalid_client"},
 		{"broken Basic", oauth.Params{}, "Basic !!!", "invalid_client"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -33,6 +33,7 @@ type kit struct {
 	t      *testing.T
 	ctx    context.Context
 	person *testkit.Person
+	remote string // whence clients ask, "" for the usual address
 }
 
 func newKit(t *testing.T, db *sqlstore.Store, opts ...testkit.ServerOption) *kit {
@@ -154,6 +155,7 @@ func (k *kit) tryPost(path string, a app, form url.Values) (answer, error) {
 }
 
 func (k *kit) send(req *http.Request) (answer, error) {
+	req.RemoteAddr = k.remote
 	resp, err := k.Client().Do(req)
 	if err != nil {
 		return answer{}, err

@@ -11,7 +11,8 @@ import (
 )
 
 // TestStatements holds the token endpoint to two statements a request: client,
-// account, resource and grant come in one SELECT, and one UPDATE decides.
+// account, resource and grant come in one SELECT, and one UPDATE decides. A
+// client assertion is one more: the INSERT of its jti.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB, ...testkit.DatabaseOption) *sqlstore.Store{
@@ -40,6 +41,18 @@ func TestStatements(t *testing.T) {
 				if got := n.Swap(0); got != 1 {
 					t.Errorf("%s: a repeat inside the window took %d statements, want 1", a.method, got)
 				}
+			}
+			a := k.keyApps("ES256")[0]
+			code := k.code(a.app, nil)
+			n.Store(0)
+			first := k.redeem(a.app, code, a.prove())
+			want(t, first, 200, "")
+			if got := n.Swap(0); got > 3 {
+				t.Errorf("private_key_jwt: code took %d statements, want at most 3", got)
+			}
+			want(t, k.refresh(a.app, first.body.RefreshToken, a.prove()), 200, "")
+			if got := n.Swap(0); got > 3 {
+				t.Errorf("private_key_jwt: refresh took %d statements, want at most 3", got)
 			}
 		})
 	}
