@@ -13,8 +13,8 @@ import (
 )
 
 func newKeyCmd(c *cli) *cobra.Command {
-	cmd := &cobra.Command{Use: "key", Short: "List and rotate the keys that sign tokens"}
-	cmd.AddCommand(newKeyListCmd(c), newKeyRotateCmd(c))
+	cmd := &cobra.Command{Use: "key", Short: "List, rotate and retire the keys that sign tokens"}
+	cmd.AddCommand(newKeyListCmd(c), newKeyRotateCmd(c), newKeyRetireCmd(c))
 	return cmd
 }
 
@@ -42,8 +42,12 @@ an hour and a minute more, until its last token has expired whatever
 access_token_lifetime is. A running server notices within 30 seconds.
 
 With --now the new key signs at once. Servers that have cached the key set then
-refuse new tokens until they fetch it again, for five minutes at most. Use it
-when the old key may be known to others.`,
+refuse new tokens until they fetch it again, for five minutes at most. If the
+old key may be known to others, use ostiary key retire KID --force: that one
+also unpublishes it.
+
+The new key is of the old one's algorithm; signing_algorithm changes it, at the
+next start of ostiary serve.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if now {
 				if err := c.confirm(cmd, "MCP servers that have cached the key set refuse new tokens for up to five minutes."); err != nil {
