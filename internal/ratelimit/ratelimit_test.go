@@ -110,3 +110,35 @@ func TestWaitConcurrently(t *testing.T) {
 		t.Errorf("%d passed, want 50", passed.Load())
 	}
 }
+
+// Full looks and counts nothing.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	l, c := newLimiter(t, ratelimit.Options{PerSource: 3, Period: time.Minute})
+	full := func() time.Duration {
+		d, err := l.Full(t.Context(), "192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for i := range 3 {
+		for range 10 {
+			if d := full(); d != 0 {
+				t.Fatalf("after %d attempts the next must wait %s", i, d)
+			}
+		}
+		if d := wait(t, l, "192.0.2.1"); d != 0 {
+			t.Fatalf("attempt %d must wait %s", i+1, d)
+		}
+	}
+	for range 10 {
+		if d := full(); d != 20*time.Second {
+			t.Fatalf("the fourth attempt waits %s, want 20s", d)
+		}
+	}
+	c.at = c.at.Add(20 * time.Second)
+	if d := full(); d != 0 {
+		t.Errorf("after the wait it still waits %s", d)
+	}
+}

@@ -58,8 +58,18 @@ func TestST10_Collect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for jti, expires := range map[string]time.Time{"expired": now, "live": now.Add(time.Millisecond)} {
+			if fresh, err := db.UseAssertion(ctx, "c", []byte(jti), expires, old); !fresh || err != nil {
+				t.Fatalf("use assertion: %v, %v", fresh, err)
+			}
+		}
 		if err := db.Collect(ctx, now); err != nil {
 			t.Fatal(err)
+		}
+		for jti, want := range map[string]bool{"expired": true, "live": false} {
+			if fresh, err := db.UseAssertion(ctx, "c", []byte(jti), now.Add(time.Hour), old); fresh != want || err != nil {
+				t.Errorf("%s assertion: usable %v, %v; want %v", jti, fresh, err, want)
+			}
 		}
 		for id := range kept {
 			if _, err := db.GetGrant(ctx, id); err != nil {
