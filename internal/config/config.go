@@ -102,13 +102,13 @@ type Config struct {
 	// own registration with a token of their own (RFC 7592): confidential are those
 	// that keep a credential anyway, all, or off.
 	RegistrationManagement string `yaml:"registration_management" env:"REGISTRATION_MANAGEMENT"`
-	// RegistrationRedirectHosts, when given, are the only hosts to which clients
-	// that register themselves may have people sent back by https: "app.example.com",
-	// or "*.example.com" for every host below example.com.
+	// RegistrationRedirectHosts are the only hosts to which clients that register
+	// themselves may have people sent back by https: "app.example.com", or
+	// "*.example.com" for every host below example.com. Default any host.
 	RegistrationRedirectHosts []string `yaml:"registration_redirect_hosts" env:"REGISTRATION_REDIRECT_HOSTS"`
-	// RegistrationRedirectSchemes, when given, are the only schemes of their
-	// redirect URIs: https, http (loopback, as desktop and command-line apps use
-	// it), or an app's own scheme.
+	// RegistrationRedirectSchemes are the only schemes of their redirect URIs:
+	// https, http (loopback, as desktop and command-line apps use it), or an app's
+	// own scheme. Default any that is safe.
 	RegistrationRedirectSchemes []string `yaml:"registration_redirect_schemes" env:"REGISTRATION_REDIRECT_SCHEMES"`
 	// SoftwareStatementIssuers are trusted to say what client software is (RFC 7591
 	// §2.3), each as "ISSUER KEYS": the iss of its statements, a space, and the
