@@ -172,3 +172,15 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// `config print` shows which proxy is asked, not what it is asked with.
+func TestOutboundProxyPasswordIsNotPrinted(t *testing.T) {
+	t.Parallel()
+	c := valid()
+	c.OutboundProxy = "http://user:hunter2@proxy.corp.example:3128"
+	for _, v := range c.Values() {
+		if strings.Contains(v.Text, "hunter2") || v.Key == "outbound_proxy" && !strings.Contains(v.Text, "proxy.corp.example:3128") {
+			t.Errorf("%s is printed as %q", v.Key, v.Text)
+		}
+	}
+}
