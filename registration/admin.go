@@ -29,6 +29,8 @@ type Admin struct {
 	Consents interface {
 		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
 	}
+	// Documents tells what is known of metadata documents. Required by Document.
+	Documents DocumentStore
 	// Now is the clock. Required.
 	Now func() time.Time
 }
@@ -94,6 +96,12 @@ func (a *Admin) Show(ctx context.Context, id string) (Client, error) {
 		return Client{}, fmt.Errorf("show client: %w", store.ErrNotFound)
 	}
 	return a.Clients.GetClient(ctx, id)
+}
+
+// Document returns what is known of a client's metadata document, or
+// store.ErrNotFound for a client that has none.
+func (a *Admin) Document(ctx context.Context, id string) (ClientDocument, error) {
+	return a.Documents.GetClientDocument(ctx, id)
 }
 
 // List returns every client, oldest first.

@@ -41,7 +41,7 @@ func (c *cli) withClientsAt(ctx context.Context, resources []string, fn func(a *
 				return err
 			}
 		}
-		return fn(&registration.Admin{Clients: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now})
+		return fn(&registration.Admin{Clients: db, Documents: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now})
 	})
 }
 
@@ -277,6 +277,8 @@ type clientView struct {
 	CreatedAt  instant  `json:"created_at"`
 	UpdatedAt  instant  `json:"updated_at"`
 	LastUsedAt instant  `json:"last_used_at,omitzero"`
+	// Document is what show says of its metadata document.
+	Document *documentView `json:"metadata_document,omitempty"`
 	// Warning is what show says can be mistaken about it.
 	Warning string `json:"warning,omitempty"`
 	// ExpiresAt is when list says that an idle client will be removed.

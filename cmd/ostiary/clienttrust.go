@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
+	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/spf13/cobra"
 )
@@ -100,6 +102,13 @@ func (c *cli) showClient(cmd *cobra.Command, a *registration.Admin, id string) e
 		return err
 	}
 	view, rows := newClientView(client), clientRows(client)
+	if client.Kind == registration.KindCIMD {
+		doc, err := a.Document(cmd.Context(), id)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		view.Document, rows = newDocumentView(doc), append(rows, documentRows(client, doc)...)
+	}
 	if text := likeness(like); text != "" && !client.Trusted() {
 		view.Warning, rows = text, append(rows, []string{"warning", "it " + text})
 	}

@@ -136,7 +136,7 @@ func (c *Core) addPeople(o Options) (err error) {
 	c.Registry = &resource.Registry{Store: s, Issuer: cfg.Issuer, Dev: cfg.Dev(), OriginMatch: cfg.ResourceOriginMatch}
 	c.Resources = &resource.Admin{Store: s, Issuer: cfg.Issuer, IsClientID: c.isClientID, AllowHTTP: cfg.Dev(), Now: o.Now}
 	c.Idle = &registration.Idle{Clients: s, Consents: s, Audit: s, Tx: s, Life: cfg.ClientIdleExpiry, Now: o.Now}
-	c.Clients = &registration.Admin{Clients: s, Grants: s, Consents: s, Audit: s, Tx: s, Now: o.Now}
+	c.Clients = &registration.Admin{Clients: s, Documents: s, Grants: s, Consents: s, Audit: s, Tx: s, Now: o.Now}
 	return nil
 }
 

@@ -40,11 +40,6 @@ type result struct {
 	ErrorMessage string `json:"errorMessage,omitempty"`
 }
 
-// cimdPending is the one warning that this version leaves: Client ID Metadata
-// Documents are not promised before they work (A5).
-var cimdPending = result{ID: "authorization-server-metadata-cimd", Status: "WARNING",
-	ErrorMessage: `Authorization server metadata does not include "client_id_metadata_document_supported"`}
-
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	installNode(t)
@@ -52,6 +47,7 @@ func TestConformance(t *testing.T) {
 	o.AddUser(t, email, password)
 	resource := o.ServeNotes(t)
 	metadata := result{ID: "authorization-server-metadata", Status: "SUCCESS"}
+	cimd := result{ID: "authorization-server-metadata-cimd", Status: "SUCCESS"}
 	grant := result{ID: "authorization-code-grant", Status: "SUCCESS"}
 	for _, tt := range []struct {
 		version string
@@ -59,8 +55,8 @@ func TestConformance(t *testing.T) {
 	}{
 		{"2025-03-26", map[string][]result{"authorization-server-metadata-endpoint": {metadata}, "authorization-code-grant": {grant}}},
 		{"2025-06-18", map[string][]result{"authorization-server-metadata-endpoint": {metadata}, "authorization-code-grant": {grant}}},
-		{"2025-11-25", map[string][]result{"authorization-server-metadata-endpoint": {metadata, cimdPending}, "authorization-code-grant": {grant}}},
-		{"2026-07-28", map[string][]result{"authorization-server-metadata-endpoint": {metadata, cimdPending}, "authorization-code-grant": {grant}}},
+		{"2025-11-25", map[string][]result{"authorization-server-metadata-endpoint": {metadata, cimd}, "authorization-code-grant": {grant}}},
+		{"2026-07-28", map[string][]result{"authorization-server-metadata-endpoint": {metadata, cimd}, "authorization-code-grant": {grant}}},
 	} {
 		t.Run(tt.version, func(t *testing.T) {
 			port := launch.FreePort(t)
