@@ -30,7 +30,7 @@ type Recorder struct {
 
 // secretParams are the parameters and members whose values are secrets.
 func secretParams() []string {
-	return []string{"code", "code_verifier", "access_token", "refresh_token", "token", "client_secret", "client_assertion",
+	return []string{"code", "code_verifier", "access_token", "refresh_token", "token", "client_secret", "client_assertion", "registration_access_token",
 		"password", "txn", "link"}
 }
 
