@@ -34,9 +34,10 @@ type ClientKeysOptions struct {
 	// Fetcher gets the document of a jwks_uri. Without one only clients whose row
 	// holds their keys can authenticate.
 	Fetcher Fetcher
-	// Limit, when set, is asked before each fetch, by the host that it goes to; it
-	// returns how long to wait, 0 for not at all. It bounds what clients that name
-	// many URLs of somebody else's host can make us send there.
+	// Limit, when set, is asked before each fetch for a client that the operator
+	// does not vouch for, by the host that it goes to; it returns how long to wait,
+	// 0 for not at all. It bounds what clients that name many URLs of somebody
+	// else's host can make us send there.
 	Limit func(ctx context.Context, host string) (time.Duration, error)
 	// Log receives failures that stale keys cover up. Default: nothing.
 	Log *slog.Logger
@@ -88,12 +89,8 @@ func (k *ClientKeys) find(ctx context.Context, c *Client, kid string, alg jwa.Si
 	if key, ok := k.cached(uri, kid, alg, clientKeysFresh); ok {
 		return key, nil
 	}
-	failed := k.refresh(ctx, uri)
+	failed := k.refresh(ctx, c)
 	if key, ok := k.cached(uri, kid, alg, clientKeysStale); ok {
-		if failed != nil {
-			k.o.Log.WarnContext(ctx, "keys of a client could not be fetched again; the last ones stay in use for an hour",
-				slog.String("event", "client.keys_stale"), slog.String("client_id", c.ID), slog.String("cause", failed.Error()))
-		}
 		return key, nil
 	}
 	if failed != nil {
@@ -123,14 +120,14 @@ func (k *ClientKeys) cached(uri, kid string, alg jwa.SignatureAlgorithm, limit t
 	return s.keys.find(kid, alg)
 }
 
-// refresh fetches the set of uri again, unless that was tried a moment ago, and
-// returns why the last attempt failed. Many callers make one fetch.
-func (k *ClientKeys) refresh(ctx context.Context, uri string) error {
-	done := k.flights.DoChan(uri, func() (any, error) {
+// refresh fetches the client's set again, unless that was tried a moment ago,
+// and returns why the last attempt failed. Many callers make one fetch.
+func (k *ClientKeys) refresh(ctx context.Context, c *Client) error {
+	done := k.flights.DoChan(c.Metadata.JWKSURI, func() (any, error) {
 		// whoever waits must not fail because the first one hung up
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientKeysTimeout)
 		defer cancel()
-		return nil, k.attempt(ctx, uri)
+		return nil, k.attempt(ctx, c)
 	})
 	select {
 	case result := <-done:
@@ -140,11 +137,12 @@ func (k *ClientKeys) refresh(ctx context.Context, uri string) error {
 	}
 }
 
-func (k *ClientKeys) attempt(ctx context.Context, uri string) error {
+func (k *ClientKeys) attempt(ctx context.Context, c *Client) error {
+	uri := c.Metadata.JWKSURI
 	if due, failed := k.due(uri); !due {
 		return failed
 	}
-	keys, err := k.fetch(ctx, uri)
+	keys, err := k.fetch(ctx, c)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.sets[uri]
@@ -153,6 +151,9 @@ func (k *ClientKeys) attempt(ctx context.Context, uri string) error {
 	}
 	if s.failed = err; err == nil {
 		s.keys, s.fetchedAt = keys, k.o.Now()
+	} else if !s.fetchedAt.IsZero() {
+		k.o.Log.WarnContext(ctx, "keys of a client could not be fetched again; the last ones are used for an hour at most",
+			slog.String("event", "client.keys_stale"), slog.String("client_id", c.ID), slog.String("cause", err.Error()))
 	}
 	return err
 }
@@ -191,9 +192,12 @@ func (k *ClientKeys) makeRoom() {
 	delete(k.sets, oldest)
 }
 
-func (k *ClientKeys) fetch(ctx context.Context, uri string) (clientKeys, error) {
-	if err := k.limit(ctx, uri); err != nil {
-		return nil, err
+func (k *ClientKeys) fetch(ctx context.Context, c *Client) (clientKeys, error) {
+	uri := c.Metadata.JWKSURI
+	if !c.Trusted() { // whom the operator knows waits for nobody's budget
+		if err := k.limit(ctx, uri); err != nil {
+			return nil, err
+		}
 	}
 	res, err := k.o.Fetcher.Get(ctx, uri, netguard.GetOptions{Accept: "application/jwk-set+json, application/json", MaxBytes: maxJWKS})
 	if err != nil {

@@ -179,6 +179,9 @@ func TestCA11_JWKSURIAnswers(t *testing.T) {
 		k := newURIKit(good)
 		k.limit = time.Minute
 		k.want(t, key, false, 0)
+		k.clock.Advance(30 * time.Second)
+		k.client.VerifiedAt = k.clock.Now() // the operator's clients are not in it
+		k.want(t, key, true, 1)
 	})
 	t.Run("CA-11 nothing to fetch with", func(t *testing.T) {
 		k := newURIKit(good)

@@ -48,10 +48,11 @@ const attemptsPerRegistration = 10
 const secretsPerMinute = 30
 
 // How many documents with clients' keys this process fetches in a minute, from
-// one host and in all. Each is fetched again after five minutes.
+// one host and in all, for clients that the operator does not vouch for. Each is
+// fetched again after five minutes.
 const (
 	keyFetchesPerHost = 30
-	keyFetches        = 300
+	keyFetches        = 1200
 )
 
 // router is what every handler package offers.
