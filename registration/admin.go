@@ -44,6 +44,9 @@ type AddOptions struct {
 	// AuthMethod is none, client_secret_basic, client_secret_post or
 	// private_key_jwt; "" is none.
 	AuthMethod string
+	// Secret is the secret that a client with one has from an earlier system, "" to
+	// have one made. See CheckImportedSecret.
+	Secret oauth.Secret
 	// JWKS are the public keys of a client with private_key_jwt, or JWKSURI says
 	// where they are.
 	JWKS    []byte
@@ -69,8 +72,8 @@ type UpdateOptions struct {
 	JWKSURI *string
 }
 
-// Add registers a client and returns it with its secret, "" for a public one.
-// The secret is not shown again (DR-17).
+// Add registers a client and returns it with its secret, "" for one that has none
+// or brought it. The secret is not shown again (DR-17).
 func (a *Admin) Add(ctx context.Context, o AddOptions) (Client, oauth.Secret, error) {
 	if o.AuthMethod == "" {
 		o.AuthMethod = AuthNone
@@ -83,7 +86,14 @@ func (a *Admin) Add(ctx context.Context, o AddOptions) (Client, oauth.Secret, er
 	}
 	c, secret := newClient(KindOperator, m, a.Now())
 	c.Resources = resources
-	err = a.change(ctx, "client.added", c.ID, nil, func(ctx context.Context) error { return a.Clients.CreateClient(ctx, c) })
+	var detail map[string]string
+	if o.Secret != "" {
+		if err := importSecret(&c, o.Secret); err != nil {
+			return Client{}, "", err
+		}
+		secret, detail = "", map[string]string{"secret": "imported"}
+	}
+	err = a.change(ctx, "client.added", c.ID, detail, func(ctx context.Context) error { return a.Clients.CreateClient(ctx, c) })
 	if err != nil {
 		return Client{}, "", fmt.Errorf("add client: %w", err)
 	}
@@ -187,10 +197,15 @@ func (a *Admin) Remove(ctx context.Context, id string) (ended int, err error) {
 // edit reads, changes and writes a client in one transaction. The row is held:
 // another change going on meanwhile waits, and is not overwritten.
 func (a *Admin) edit(ctx context.Context, id, event string, fn func(*Client) error) (c Client, err error) {
+	return a.editWith(ctx, id, event, nil, fn)
+}
+
+// editWith is edit whose event has a detail, which fn may fill.
+func (a *Admin) editWith(ctx context.Context, id, event string, detail map[string]string, fn func(*Client) error) (c Client, err error) {
 	if !IsClientID(id) {
 		return Client{}, fmt.Errorf("%s: %w", event, store.ErrNotFound)
 	}
-	err = a.change(ctx, event, id, nil, func(ctx context.Context) error {
+	err = a.change(ctx, event, id, detail, func(ctx context.Context) error {
 		got, err := a.Clients.HoldClient(ctx, id)
 		if err != nil {
 			return err

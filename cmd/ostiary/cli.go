@@ -273,7 +273,7 @@ func (c *cli) confirm(cmd *cobra.Command, format string, args ...any) error {
 // never an argument, which other users of the machine can see (D18).
 func (c *cli) readSecret(name, flag string, fromStdin bool) (oauth.Secret, error) {
 	if fromStdin {
-		return c.readSecretLine(name)
+		return c.readSecretLine(c.in, name)
 	}
 	fd, ok := c.terminal()
 	if !ok {
@@ -294,8 +294,8 @@ func (c *cli) readSecret(name, flag string, fromStdin bool) (oauth.Secret, error
 	return first, nil
 }
 
-func (c *cli) readSecretLine(name string) (oauth.Secret, error) {
-	data, err := io.ReadAll(io.LimitReader(c.in, maxSecretInput+1))
+func (c *cli) readSecretLine(in io.Reader, name string) (oauth.Secret, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxSecretInput+1))
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
@@ -306,7 +306,7 @@ func (c *cli) readSecretLine(name string) (oauth.Secret, error) {
 	case strings.ContainsAny(line, "\r\n"):
 		return "", fmt.Errorf("the %s must be one line", name)
 	case line == "":
-		return "", withHint(fmt.Errorf("the %s is empty", name), "standard input must hold it, in one line")
+		return "", withHint(fmt.Errorf("the %s is empty", name), "it must be there, in one line")
 	}
 	return oauth.Secret(line), nil
 }

@@ -23,7 +23,7 @@ func newClientCmd(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "client", Short: "Add and manage clients (the apps that ask for access)"}
 	cmd.AddCommand(newClientAddCmd(c), newClientListCmd(c), newClientShowCmd(c), newClientUpdateCmd(c),
 		newClientEnableCmd(c), newClientDisableCmd(c), newClientRemoveCmd(c), newClientTokenCmd(c),
-		newClientVerifyCmd(c), newClientBlockCmd(c), newClientUnblockCmd(c))
+		newClientRotateSecretCmd(c), newClientVerifyCmd(c), newClientBlockCmd(c), newClientUnblockCmd(c))
 	return cmd
 }
 
@@ -62,9 +62,11 @@ func (c *cli) isRegistered(ctx context.Context, cfg *config.Config, db *sqlstore
 func newClientAddCmd(c *cli) *cobra.Command {
 	var o registration.AddOptions
 	var jwks string
+	var given secretSource
 	cmd := &cobra.Command{Use: "add", Short: "Add a client and print its client_id, and its secret once", Args: cobra.NoArgs,
 		Example: `  ostiary client add --name "Quill Desktop" --redirect-uri http://localhost/callback
   ostiary client add --name Atlas --redirect-uri https://atlas.example/cb --auth client_secret_basic --json
+  ostiary client add --name "Nightly job" --auth client_secret_basic --grant client_credentials --resource https://mcp.example --scope files:read
   ostiary client add --name Borealis --redirect-uri https://borealis.example/cb --auth private_key_jwt --jwks-uri https://borealis.example/jwks.json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(o.Name) == "" {
@@ -72,6 +74,9 @@ func newClientAddCmd(c *cli) *cobra.Command {
 			}
 			var err error
 			if o.JWKS, err = readJWKS(jwks); err != nil {
+				return err
+			}
+			if o.Secret, err = given.read(c); err != nil {
 				return err
 			}
 			return c.withClientsAt(cmd.Context(), o.Resources, func(a *registration.Admin) error {
@@ -87,9 +92,10 @@ func newClientAddCmd(c *cli) *cobra.Command {
 	fs.StringArrayVar(&o.RedirectURIs, "redirect-uri", nil, "redirect `URI` (repeatable)")
 	fs.StringVar(&o.AuthMethod, "auth", registration.AuthNone, "`method` at the token endpoint: none, client_secret_basic, client_secret_post or private_key_jwt")
 	addKeys(cmd, &jwks, &o.JWKSURI)
+	given.flags(cmd)
 	fs.StringArrayVar(&o.GrantTypes, "grant", nil, "grant `type` (repeatable; default authorization_code and refresh_token)")
 	fs.StringArrayVar(&o.Resources, "resource", nil, "the only resources (MCP servers) the client may ask for, by `URI` (repeatable; default any)")
-	fs.StringVar(&o.Scope, "scope", "", "the most it may ask for, `scopes` separated by spaces (default any)")
+	fs.StringVar(&o.Scope, "scope", "", "the most it may ask for, `scopes` separated by spaces (default any; by client_credentials the resource's defaults)")
 	addJSON(cmd)
 	return cmd
 }
@@ -277,6 +283,8 @@ type clientView struct {
 	CreatedAt  instant  `json:"created_at"`
 	UpdatedAt  instant  `json:"updated_at"`
 	LastUsedAt instant  `json:"last_used_at,omitzero"`
+	// OldSecretExpiresAt is until when the secret before the last rotation is good.
+	OldSecretExpiresAt instant `json:"old_secret_expires_at,omitzero"`
 	// Document is what show says of its metadata document.
 	Document *documentView `json:"metadata_document,omitempty"`
 	// Warning is what show says can be mistaken about it.
@@ -289,7 +297,8 @@ func newClientView(client registration.Client) clientView {
 	return clientView{ClientID: client.ID, Kind: client.Kind, ClientMetadata: client.Metadata, Resources: client.Resources,
 		Enabled: client.Enabled(), Verified: client.Trusted(), DisabledAt: instant{client.DisabledAt},
 		BlockedAt: instant{client.BlockedAt}, VerifiedAt: instant{client.VerifiedAt},
-		CreatedAt: instant{client.CreatedAt}, UpdatedAt: instant{client.UpdatedAt}, LastUsedAt: instant{client.LastUsedAt}}
+		CreatedAt: instant{client.CreatedAt}, UpdatedAt: instant{client.UpdatedAt}, LastUsedAt: instant{client.LastUsedAt},
+		OldSecretExpiresAt: instant{client.OldSecretExpiresAt}}
 }
 
 func (c *cli) printAdded(cmd *cobra.Command, client registration.Client, secret oauth.Secret) error {
@@ -342,6 +351,9 @@ func clientRows(client registration.Client) [][]string {
 		rows = append(rows, []string{"scope", m.Scope})
 	}
 	rows = append(rows, []string{"created", client.CreatedAt.Format(time.RFC3339)})
+	if !client.OldSecretExpiresAt.IsZero() {
+		rows = append(rows, []string{"old secret", "good until " + client.OldSecretExpiresAt.UTC().Format(time.RFC3339)})
+	}
 	if !client.LastUsedAt.IsZero() {
 		rows = append(rows, []string{"last used", client.LastUsedAt.Format(time.RFC3339)})
 	}
