@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
 // confidential makes a client of each confidential method.
@@ -115,6 +116,44 @@ func TestCA07_ExpiredOrRotatedSecret(t *testing.T) {
 			k.denied(401, "invalid_client", func() answer { return k.refresh(a, second.body.RefreshToken, nil) })
 			a.secret = rotated.Reveal()
 			want(t, k.refresh(a, second.body.RefreshToken, nil), 200, "")
+		}
+	})
+}
+
+// After a rotation machines are changed one by one: both secrets work, for every
+// grant and endpoint, until the date.
+func TestCA07_TwoSecretsSideBySide(t *testing.T) {
+	each(t, func(t *testing.T, k *kit) {
+		for _, method := range []string{registration.AuthClientSecretBasic, registration.AuthClientSecretPost} {
+			person, machine := k.operatorApp(method, appRedirect), k.machine(method, "", testkit.Resource)
+			token := k.connect(person, nil).body.RefreshToken
+			use := func(a, m app) []func() answer {
+				return []func() answer{
+					func() answer { return k.refresh(a, token, nil) },
+					func() answer { return k.credentials(m, nil) },
+					func() answer { return k.post("/revoke", a, url.Values{"token": {"unknown"}}) },
+				}
+			}
+			olds, news := []app{person, machine}, []app{person, machine}
+			for i, a := range olds {
+				_, secret, err := k.App.Clients.RotateSecret(k.ctx, a.id, registration.RotateOptions{OldUntil: k.Clock.Now().Add(time.Minute)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				news[i].secret = secret.Reveal()
+			}
+			for name, apps := range map[string][]app{"old": olds, "new": news} {
+				for i, fn := range use(apps[0], apps[1]) {
+					if got := fn(); got.status != 200 {
+						t.Errorf("CA-07 %s, %s secret, use %d: %d %s", method, name, i, got.status, got.raw)
+					}
+				}
+			}
+			k.Clock.Advance(time.Minute)
+			for _, fn := range use(olds[0], olds[1]) {
+				k.denied(401, "invalid_client", fn)
+			}
+			want(t, k.credentials(news[1], nil), 200, "")
 		}
 	})
 }

@@ -164,7 +164,7 @@ func TestRFC8414_AdvertisedIsMounted(t *testing.T) {
 				t.Errorf("%s is advertised and unsupported", g)
 			}
 		}
-		if !slices.Equal(grants, []any{"authorization_code", "refresh_token"}) {
+		if !slices.Equal(grants, []any{"authorization_code", "refresh_token", "client_credentials"}) {
 			t.Errorf("grant_types_supported = %v", grants)
 		}
 	})
