@@ -2,6 +2,7 @@ package authserver_test
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -52,10 +53,12 @@ func each(t *testing.T, fn func(t *testing.T, k *kit)) {
 // app is a client as its developer sees it.
 type app struct{ id, secret, method, redirect string }
 
-// register registers a public client by RFC 7591.
+// register registers a public client by RFC 7591: each time another one, since a
+// version of its own makes it no repetition.
 func (k *kit) register(redirects ...string) app {
 	k.t.Helper()
-	body, _ := json.Marshal(map[string]any{"client_name": "Quill", "redirect_uris": redirects, "token_endpoint_auth_method": "none"})
+	body, _ := json.Marshal(map[string]any{"client_name": "Quill", "redirect_uris": redirects,
+		"token_endpoint_auth_method": "none", "software_version": rand.Text()})
 	resp, err := k.Client().Post(k.URL("/register"), "application/json", strings.NewReader(string(body)))
 	if err != nil {
 		k.t.Fatal(err)
