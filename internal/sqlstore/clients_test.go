@@ -83,7 +83,11 @@ func TestClients(t *testing.T) {
 		if got, err := db.GetClient(ctx, bare.ID); err != nil || !cmp.Equal(got, changed) {
 			t.Errorf("after UpdateClient: %v\n%s", err, cmp.Diff(changed, got))
 		}
-		if err := db.TouchClient(ctx, bare.ID, at.Add(10*time.Hour)); err != nil {
+		if err := db.TouchClient(ctx, bare.ID, at.Add(10*time.Hour)); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("TouchClient of a blocked client: %v, want ErrNotFound", err)
+		}
+		changed.BlockedAt = time.Time{}
+		if err := errors.Join(db.UpdateClient(ctx, changed), db.TouchClient(ctx, bare.ID, at.Add(10*time.Hour))); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := db.GetClient(ctx, bare.ID); !got.LastUsedAt.Equal(at.Add(10 * time.Hour)) {
