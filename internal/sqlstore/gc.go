@@ -16,10 +16,14 @@ const collectBatch = 1000
 // minute between two of them, so that whoever had the last may have the next.
 const collectLease = 50 * time.Second
 
-// unusedGrants is how far back grants are looked for whose code was never used.
-// Without an end every grant would be looked at each time; one that is older,
-// because nothing ran for a week, goes at its absolute expiry.
-const unusedGrants = 7 * 24 * time.Hour
+// Grants whose code was never used are looked for by the time of the code, which
+// redeemed grants have too, and no index may tell them apart: one that names the
+// generation would cost every rotation its HOT update. So each turn looks a few
+// hours back, and once a day at all of them, for those that a longer stop left.
+const (
+	unusedWindow = 3 * time.Hour
+	unusedLease  = 24 * time.Hour
+)
 
 // CollectInTurn is Collect for one of several processes on this database: it
 // reports false when another one collected less than a minute ago.
@@ -28,7 +32,14 @@ func (s *Store) CollectInTurn(ctx context.Context, now time.Time) (bool, error) 
 	if err != nil || !mine {
 		return false, err
 	}
-	return true, s.Collect(ctx, now)
+	all, err := s.takeLease(ctx, "collect unused grants", now, now.Add(unusedLease))
+	if err != nil {
+		return false, err
+	}
+	if all {
+		return true, s.Collect(ctx, now)
+	}
+	return true, s.collectAll(ctx, now, now.Add(-unusedWindow))
 }
 
 // takeLease reports whether nobody else has the lease, and takes it. Of
@@ -50,6 +61,10 @@ func (s *Store) takeLease(ctx context.Context, name string, now, until time.Time
 // that its tokens are recognised. Live grants, clients and keys are never
 // touched (ST-10).
 func (s *Store) Collect(ctx context.Context, now time.Time) error {
+	return s.collectAll(ctx, now, time.UnixMilli(0))
+}
+
+func (s *Store) collectAll(ctx context.Context, now, unusedSince time.Time) error {
 	hourAgo, dayAgo := now.Add(-time.Hour), now.Add(-24*time.Hour)
 	for _, c := range []struct {
 		table, key, where string
@@ -60,8 +75,8 @@ func (s *Store) Collect(ctx context.Context, now time.Time) error {
 		{"guesses", "name", "expires_at <= $1", now},
 		{"setup_links", "token_hash", "expires_at <= $1", dayAgo},
 		{"authorization_requests", "id", "expires_at <= $1", dayAgo.Add(-flow.RequestMax)},
-		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > $1 - %d",
-			unusedGrants.Milliseconds()), hourAgo},
+		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > %d",
+			unusedSince.UnixMilli()), hourAgo},
 		{"grants", "id", "expires_at <= $1", hourAgo},
 	} {
 		if err := s.collect(ctx, c.table, c.key, c.where, c.before); err != nil {
@@ -78,7 +93,12 @@ func (s *Store) collect(ctx context.Context, table, key, where string, before ti
 	q := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT %[4]d) AND %[3]s`,
 		table, key, where, collectBatch)
 	for {
-		n, err := s.exec(ctx, q, before.UnixMilli())
+		var n int
+		// a transaction, so that a deadlock with an account's end is tried again
+		err := s.InTx(ctx, func(ctx context.Context) (err error) {
+			n, err = s.exec(ctx, q, before.UnixMilli())
+			return err
+		})
 		if err != nil || n < collectBatch {
 			return err
 		}
