@@ -274,9 +274,9 @@ func clientRows(client registration.Client) [][]string {
 	if m.Scope != "" {
 		rows = append(rows, []string{"scope", m.Scope})
 	}
-	rows = append(rows, []string{"created", client.CreatedAt.Format(time.RFC3339)})
+	rows = append(rows, []string{"created", stamp(&instant{client.CreatedAt})})
 	if !client.LastUsedAt.IsZero() {
-		rows = append(rows, []string{"last used", client.LastUsedAt.Format(time.RFC3339)})
+		rows = append(rows, []string{"last used", stamp(&instant{client.LastUsedAt})})
 	}
 	return rows
 }
