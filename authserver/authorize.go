@@ -59,7 +59,7 @@ func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return s.refuse(w, r, a, err)
 	}
-	if looksOnly(w, r) {
+	if endpoint.LooksOnly(w, r) {
 		return nil
 	}
 	if slices.Contains(req.Prompt, "none") {
@@ -79,17 +79,6 @@ func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.Redirect(w, r, next.page, http.StatusSeeOther)
 	return nil
-}
-
-// looksOnly answers HEAD, which is safe (RFC 9110 §9.2.1): a program that only
-// looks at a link makes no request, session or code.
-func looksOnly(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodHead {
-		return false
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	return true
 }
 
 // begin stores the request and decides its first step.
@@ -307,6 +296,9 @@ func (s *Server) withoutPages(w http.ResponseWriter, r *http.Request, a *asked, 
 // redirect to a foreign origin, from a GET that shows no page (D15).
 func (s *Server) leaveAtOnce(w http.ResponseWriter, r *http.Request, a *asked, req *flow.AuthorizationRequest, next nextStep) error {
 	out, err := s.finish(r.Context(), req, a.client, a.session, next)
+	if gone := errors.Is(err, errSessionGone); gone || errors.Is(err, errConsentGone) {
+		return s.withdrawn(w, r, a, req, gone)
+	}
 	if err != nil {
 		return s.refuse(w, r, a, err)
 	}
@@ -314,6 +306,19 @@ func (s *Server) leaveAtOnce(w http.ResponseWriter, r *http.Request, a *asked, r
 	w.Header().Set("Location", responseURL(req.RedirectURI, s.successParams(req, out.code)))
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
+}
+
+// withdrawn goes on where what a code without pages rested on went away
+// meanwhile: as if it had not been there.
+func (s *Server) withdrawn(w http.ResponseWriter, r *http.Request, a *asked, req *flow.AuthorizationRequest, session bool) error {
+	switch {
+	case !slices.Contains(req.Prompt, "none"):
+		http.Redirect(w, r, flow.ContinueURL(s.base, req.ID), http.StatusSeeOther)
+		return nil
+	case session:
+		return s.refuse(w, r, a, oauth.LoginRequired("the person has to sign in"))
+	}
+	return s.refuse(w, r, a, oauth.ConsentRequired("the person has to be asked"))
 }
 
 // refuse answers an error that belongs to the client. Only a client that the

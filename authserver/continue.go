@@ -118,7 +118,7 @@ func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	if !req.FinishedAt.IsZero() {
 		return s.alreadyAnswered(req)
 	}
-	if looksOnly(w, r) {
+	if endpoint.LooksOnly(w, r) {
 		return nil
 	}
 	// the row: its document was read, where there is one, when the request came
@@ -137,10 +137,16 @@ func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	to := next.page
 	if next.issue || next.refusal != nil {
 		out, err := s.finish(ctx, req, client, sess, next)
-		if err != nil {
+		switch {
+		case errors.Is(err, errSessionGone):
+			return stopped(http.StatusBadRequest, web.CaseExpired, req)
+		case errors.Is(err, errConsentGone): // decided again: the person is asked
+			to = flow.ContinueURL(s.base, req.ID)
+		case err != nil:
 			return s.stopAfterPages(err, req)
+		default:
+			to = s.base + pathReturn + "/" + out.once
 		}
-		to = s.base + pathReturn + "/" + out.once
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
@@ -147,4 +148,79 @@ func location(t *testing.T, resp *http.Response) string {
 		t.Fatal(err)
 	}
 	return to.String()
+}
+
+// Whoever ends a grant that has ended forgets nothing: the consent may belong to
+// a newer connection.
+func TestD10_EndingTwiceKeepsTheNewConsent(t *testing.T) {
+	each(t, func(t *testing.T, k *kit) {
+		a := k.operatorApp(registration.AuthNone, appRedirect)
+		admin := &grant.Admin{Store: k.DB, Now: k.Clock.Now}
+		k.connect(a, nil)
+		old := k.theGrant()
+		if _, err := admin.End(k.ctx, old.ID); err != nil {
+			t.Fatal(err)
+		}
+		k.connect(a, nil) // asked and remembered again
+		k.unchanged(func() {
+			if g, err := admin.End(k.ctx, old.ID); err != nil || g.EndReason != grant.ReasonOperator {
+				t.Errorf("ended again: %+v, %v", g, err)
+			}
+		})
+		if page := k.open(k.person, k.authorizeURL(a, nil)); page.Leaves == nil {
+			t.Errorf("asked again: %q", page.Heading)
+		}
+	})
+}
+
+// An answer given while the person disconnects the app in another window does
+// not bring back what was remembered before.
+func TestD11_AnsweredWhileDisconnecting(t *testing.T) {
+	each(t, func(t *testing.T, k *kit) {
+		a := k.operatorApp(registration.AuthNone, appRedirect)
+		both, narrow := values("scope", "files:read files:write"), values("scope", "files:read", "prompt", "consent")
+		for round := range rounds {
+			k.connect(a, both)
+			page := k.toConsent(k.person, k.authorizeURL(a, narrow))
+			home := k.open(k.person, k.URL("/account"))
+			sure := k.submit(k.person, home, home.Form("/disconnect"), nil)
+			k.person.Pause()
+			atOnce(func() {
+				if _, err := k.person.Submit(k.ctx, page, page.Form("/consent"), url.Values{"decision": {"allow"}}); err != nil {
+					t.Error(err)
+				}
+			}, func() {
+				if _, err := k.person.Submit(k.ctx, sure, sure.Form("/disconnect"), nil); err != nil {
+					t.Error(err)
+				}
+			})
+			// whichever came first, writing was withdrawn
+			if again := k.open(k.person, k.authorizeURL(a, both)); again.Form("/consent") == nil {
+				t.Fatalf("round %d: files:write came back unasked: %q", round, again.Heading)
+			}
+		}
+	})
+}
+
+// A client that is removed at the moment of the answer gets nothing, and the
+// person a page that says so.
+func TestCA15_AllowedWhileRemoved(t *testing.T) {
+	each(t, func(t *testing.T, k *kit) {
+		for round := range rounds {
+			a := k.register(appRedirect)
+			page := k.toConsent(k.person, k.authorizeURL(a, nil))
+			k.person.Pause()
+			atOnce(func() {
+				after, err := k.person.Submit(k.ctx, page, page.Form("/consent"), url.Values{"decision": {"allow"}})
+				if err != nil || after.Status >= http.StatusInternalServerError {
+					t.Errorf("round %d: %+v, %v", round, after, err)
+				}
+			}, func() {
+				if _, err := k.App.Clients.Remove(k.ctx, a.id); err != nil {
+					t.Error(err)
+				}
+			})
+			k.wantNoOpenGrant(round)
+		}
+	})
 }

@@ -30,9 +30,11 @@ import (
 // request first.
 var errAnswered = errors.New("authorization request is already finished")
 
-// errWithdrawn reports that the session or the remembered consent went away
-// between the decision and its execution.
-var errWithdrawn = errors.New("what the answer rested on was withdrawn")
+// Between the decision and its execution what it rested on may go away.
+var (
+	errSessionGone = errors.New("the session ended meanwhile")
+	errConsentGone = errors.New("the remembered consent was withdrawn meanwhile")
+)
 
 // outcome is what finish made.
 type outcome struct {
@@ -82,41 +84,50 @@ func (s *Server) finish(ctx context.Context, req *flow.AuthorizationRequest, c *
 		}
 		return s.record(ctx, req, c, sess, next, result, now)
 	})
-	switch {
-	case errors.Is(err, errAnswered):
+	if errors.Is(err, errAnswered) {
 		return outcome{}, stopped(http.StatusBadRequest, web.CaseAnswered, req)
-	case errors.Is(err, errWithdrawn):
-		return outcome{}, stopped(http.StatusBadRequest, web.CaseExpired, req)
 	}
 	return out, err
 }
 
 // hold looks again, inside the transaction, at what the answer rests on: the
-// person's session, and the remembered consent when nobody was asked. Whoever
-// ends sessions or forgets consents does so before ending grants, so either that
-// comes first and nothing is issued, or the new grant is there to be ended with
-// the others (SL-10, RT-11, D10).
+// person's session, the client, and the remembered consent when nobody was
+// asked. Whoever ends sessions, removes clients or forgets consents does so
+// before ending grants, so either that comes first and nothing is issued, or the
+// new grant is there to be ended with the others (SL-10, RT-11, D10). Every
+// transaction takes rows in the order account, session, client, consent, grant,
+// request, so that none waits for another in a circle; the consent of an answer
+// comes last here, since nobody else knows the new grant.
 func (s *Server) hold(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session, next nextStep, now time.Time) error {
 	held, err := s.o.SessionRows.HoldSession(ctx, sess.ID, sess.Subject, now)
 	if err != nil {
 		return err
 	}
-	if !held {
-		return errWithdrawn
+	switch {
+	case !held:
+		return errSessionGone
+	case next.refusal != nil:
+		return nil
 	}
-	if next.answered || next.refusal != nil {
+	if err := s.o.Clients.TouchClient(ctx, c.ID, now); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return clientPage(c.ID, err)
+		}
+		return err
+	}
+	if next.answered {
 		return nil
 	}
 	row, err := s.o.Consents.HoldConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)
 	if errors.Is(err, store.ErrNotFound) {
-		return errWithdrawn
+		return errConsentGone
 	}
 	if err != nil {
 		return err
 	}
 	covered, err := s.covers(ctx, &row, req, c, sess)
 	if err == nil && !covered {
-		return errWithdrawn
+		return errConsentGone
 	}
 	return err
 }
@@ -193,8 +204,8 @@ func (s *Server) newGrant(st *issueState, scopes []string) (grant.Grant, error) 
 	}, nil
 }
 
-// record keeps what a person's answer leaves behind: the remembered decision,
-// the client's last use and an audit event.
+// record keeps what a person's answer leaves behind: the remembered decision and
+// an audit event.
 func (s *Server) record(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session,
 	next nextStep, result flow.Outcome, now time.Time) error {
 	event := audit.Event{Name: "consent.granted", Actor: sess.Subject, Subject: sess.Subject, ClientID: c.ID,
@@ -204,15 +215,6 @@ func (s *Server) record(ctx context.Context, req *flow.AuthorizationRequest, c *
 		event.Name, event.Outcome, event.Detail = "consent.denied", "denied", nil
 	case !next.answered:
 		event.Name = "consent.remembered"
-	}
-	if next.refusal == nil {
-		err := s.o.Clients.TouchClient(ctx, c.ID, now)
-		if errors.Is(err, store.ErrNotFound) { // blocked or removed meanwhile
-			return errWithdrawn
-		}
-		if err != nil {
-			return err
-		}
 	}
 	if next.answered {
 		if err := s.remember(ctx, req, c, sess, next, now); err != nil {
@@ -228,7 +230,8 @@ func (s *Server) remember(ctx context.Context, req *flow.AuthorizationRequest, c
 	row := consent.Consent{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI, Resource: req.Resource,
 		Scopes: slices.Clone(next.scopes), StayConnected: next.stayConnected, DocumentHash: c.DocumentHash,
 		CreatedAt: now, UpdatedAt: now}
-	before, err := s.o.Consents.GetConsent(ctx, row.Subject, row.ClientID, row.RedirectURI, row.Resource)
+	// held, or what a disconnect forgets meanwhile would come back with the union
+	before, err := s.o.Consents.HoldConsent(ctx, row.Subject, row.ClientID, row.RedirectURI, row.Resource)
 	switch {
 	case err == nil && before.DocumentHash == row.DocumentHash:
 		for _, scope := range before.Scopes {

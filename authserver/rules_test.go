@@ -178,17 +178,21 @@ func TestA30_Prompt(t *testing.T) {
 				wantRedirect(t, k.open(k.person, k.authorizeURL(a, values("max_age", bad))), a, "invalid_request")
 			}
 		})
-		k.sub("HEAD looks and makes nothing", func(t *testing.T) {
-			k.unchanged(func() {
-				req, err := http.NewRequestWithContext(k.ctx, http.MethodHead, k.authorizeURL(a, nil), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if page, err := k.person.Do(req); err != nil || page.Status != http.StatusOK || page.Leaves != nil || page.Header.Get("Set-Cookie") != "" {
-					t.Errorf("%+v, %v; want an empty 200", page, err)
-				}
-			})
-		})
+		for name, p := range map[string]*testkit.Person{"signed in": k.person, "without a session": k.Person()} {
+			for path, rawURL := range map[string]string{"/authorize": k.authorizeURL(a, nil), "/sign-in": k.URL("/sign-in")} {
+				k.sub("HEAD "+path+" "+name+" looks and makes nothing", func(t *testing.T) {
+					k.unchanged(func() {
+						req, err := http.NewRequestWithContext(k.ctx, http.MethodHead, rawURL, nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if page, err := p.Do(req); err != nil || page.Status != http.StatusOK || page.Leaves != nil || page.Header.Get("Set-Cookie") != "" {
+							t.Errorf("%+v, %v; want an empty 200", page, err)
+						}
+					})
+				})
+			}
+		}
 		k.sub("A30 prompt=login consent asks both", func(t *testing.T) {
 			k.Clock.Advance(time.Second)
 			page := k.open(k.person, k.authorizeURL(a, values("prompt", "login consent")))

@@ -2,7 +2,6 @@ package registration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -181,12 +180,15 @@ func (a *Admin) Remove(ctx context.Context, id string) (ended int, err error) {
 		if _, err := a.Clients.HoldClient(ctx, id); err != nil {
 			return err
 		}
+		if err := a.Consents.DeleteConsents(ctx, "", id, ""); err != nil {
+			return err
+		}
 		n, err := a.Grants.EndGrants(ctx, grant.Filter{ClientID: id}, grant.ReasonClient, a.Now())
 		if err != nil {
 			return err
 		}
 		ended, detail["grants_ended"] = n, fmt.Sprint(n)
-		return errors.Join(a.Consents.DeleteConsents(ctx, "", id, ""), a.Clients.DeleteClient(ctx, id))
+		return a.Clients.DeleteClient(ctx, id)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("remove client: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
@@ -37,7 +38,7 @@ func (c *cli) withClients(ctx context.Context, fn func(a *registration.Admin) er
 func (c *cli) withClientsAt(ctx context.Context, resources []string, fn func(a *registration.Admin) error) error {
 	return c.withStore(ctx, func(cfg *config.Config, db *sqlstore.Store) error {
 		for _, uri := range resources {
-			if err := c.isRegistered(ctx, cfg, db, uri); err != nil {
+			if err := isRegistered(ctx, cfg, db, uri); err != nil {
 				return err
 			}
 		}
@@ -45,15 +46,16 @@ func (c *cli) withClientsAt(ctx context.Context, resources []string, fn func(a *
 	})
 }
 
-func (c *cli) isRegistered(ctx context.Context, cfg *config.Config, db *sqlstore.Store, uri string) error {
-	canonical, err := oauth.CanonicalResource(uri)
-	if err != nil {
+// isRegistered refuses a resource that no client could ask for.
+func isRegistered(ctx context.Context, cfg *config.Config, db *sqlstore.Store, uri string) error {
+	if _, err := oauth.CanonicalResource(uri); err != nil {
 		return resourceError(uri, err)
 	}
-	if cfg.Dev() && strings.HasPrefix(canonical, "http://") {
-		return nil // D4: a server of this machine may go unregistered
+	if err := adoptIssuer(ctx, cfg, db); err != nil {
+		return err
 	}
-	if _, err = db.GetResource(ctx, canonical); !errors.Is(err, store.ErrNotFound) {
+	registry := &resource.Registry{Store: db, Issuer: cfg.Issuer, Dev: cfg.Dev()}
+	if _, err := registry.ByIdentifier(ctx, uri); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	return withHint(fmt.Errorf("%s is not a registered resource", uri), "ostiary resource add %s", uri)
@@ -350,12 +352,12 @@ func clientRows(client registration.Client) [][]string {
 	if m.Scope != "" {
 		rows = append(rows, []string{"scope", m.Scope})
 	}
-	rows = append(rows, []string{"created", client.CreatedAt.Format(time.RFC3339)})
+	rows = append(rows, []string{"created", stamp(&instant{client.CreatedAt})})
 	if !client.OldSecretExpiresAt.IsZero() {
-		rows = append(rows, []string{"old secret", "good until " + client.OldSecretExpiresAt.UTC().Format(time.RFC3339)})
+		rows = append(rows, []string{"old secret", "good until " + stamp(&instant{client.OldSecretExpiresAt})})
 	}
 	if !client.LastUsedAt.IsZero() {
-		rows = append(rows, []string{"last used", client.LastUsedAt.Format(time.RFC3339)})
+		rows = append(rows, []string{"last used", stamp(&instant{client.LastUsedAt})})
 	}
 	return rows
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/app"
 	"github.com/ostiary-auth/ostiary/internal/config"
@@ -100,13 +99,13 @@ func keyViews(list []keys.Info) []keyView {
 }
 
 func printRotation(w io.Writer, done keys.Rotation) {
-	when := "signs from " + done.Next.ActiveAt.UTC().Format(time.RFC3339) + " on"
+	when := "signs from " + stamp(&instant{done.Next.ActiveAt}) + " on"
 	if done.Immediate {
 		when = "signs now"
 	}
 	_, _ = fmt.Fprintf(w, "%s is published and %s\n", done.Next.KID, when)
 	for _, k := range done.Previous {
-		_, _ = fmt.Fprintf(w, "%s stays published until %s\n", k.KID, k.RetireAt.UTC().Format(time.RFC3339))
+		_, _ = fmt.Fprintf(w, "%s stays published until %s\n", k.KID, stamp(&instant{k.RetireAt}))
 	}
 }
 

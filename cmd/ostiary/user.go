@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/app"
 	"github.com/ostiary-auth/ostiary/internal/config"
@@ -211,7 +210,7 @@ func (c *cli) printUsers(cmd *cobra.Command, users []login.User) error {
 // userRows are the lines of show, for people.
 func userRows(u login.User) [][]string {
 	return [][]string{{"id", u.ID}, {"email", u.Email}, {"name", cmp.Or(u.Name, "-")}, {"role", userRole(u)},
-		{"state", userState(u)}, {"last sign-in", userSignIn(u)}, {"created", u.CreatedAt.Format(time.RFC3339)}}
+		{"state", userState(u)}, {"last sign-in", userSignIn(u)}, {"created", stamp(&instant{u.CreatedAt})}}
 }
 
 func userRole(u login.User) string {
@@ -235,7 +234,7 @@ func userSignIn(u login.User) string {
 	if u.LastSignInAt.IsZero() {
 		return "never"
 	}
-	return u.LastSignInAt.Format(time.RFC3339)
+	return stamp(&instant{u.LastSignInAt})
 }
 
 // userError says what to do about an error of login.

@@ -30,12 +30,12 @@ type Mistake struct {
 // Error returns Text.
 func (m *Mistake) Error() string { return m.Text }
 
-// EmailKey is the form in which addresses are compared and unique: without
-// surrounding space, NFKC, lower case. It is applied to whatever is typed at
+// EmailKey is the form in which addresses are compared and unique: NFKC, lower
+// case, without surrounding space. It is applied to whatever is typed at
 // sign-in, so it never fails.
 func EmailKey(email string) string {
-	// Lower-casing may compose anew, hence twice.
-	return norm.NFKC.String(strings.ToLower(norm.NFKC.String(strings.TrimSpace(strings.ToValidUTF8(email, "")))))
+	// lower-casing may compose anew, hence twice; NFKC may make space, hence trimmed last
+	return strings.TrimSpace(norm.NFKC.String(strings.ToLower(norm.NFKC.String(strings.ToValidUTF8(email, "")))))
 }
 
 // CheckEmail returns a *Mistake unless email can be an address: something, one

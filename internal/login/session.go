@@ -24,9 +24,9 @@ const (
 	touchEvery  = time.Minute
 )
 
-// anonymousIdle is the idle limit before anybody signs in: a form or a request
-// that is older is worth nothing either.
-const anonymousIdle = flow.RequestMax
+// anonymousIdle is the idle limit before anybody signs in: longer than any form
+// is good for that a stranger is shown, the set-up page's for an hour.
+const anonymousIdle = setupLinkLife + flow.RequestIdle
 
 // maxAnonymous is how many anonymous sessions a source may have. A source may
 // be a whole office, and a sign-in ends its own.
@@ -151,11 +151,11 @@ func (s *Sessions) replace(ctx context.Context, old *flow.Session, row Session) 
 	if old == nil {
 		return nil
 	}
-	if err := s.o.Requests.MoveRequests(ctx, old.ID, row.ID); err != nil {
+	// sessions before requests, as everywhere
+	if _, err := s.o.Store.DeleteSession(ctx, old.ID); err != nil {
 		return err
 	}
-	_, err := s.o.Store.DeleteSession(ctx, old.ID)
-	return err
+	return s.o.Requests.MoveRequests(ctx, old.ID, row.ID)
 }
 
 func (s *Sessions) create(ctx context.Context, row Session) error {

@@ -39,6 +39,9 @@ func (h *Handler) showSetup(w http.ResponseWriter, r *http.Request) error {
 	if err := h.checkLink(r.Context(), link); err != nil {
 		return err
 	}
+	if endpoint.LooksOnly(w, r) {
+		return nil
+	}
 	sess, err := h.o.Sessions.Ensure(w, r)
 	if err != nil {
 		return err

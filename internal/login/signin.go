@@ -30,6 +30,9 @@ func (h *Handler) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if id != "" && !h.o.Sessions.HasCookie(r) {
 		return noCookie()
 	}
+	if endpoint.LooksOnly(w, r) {
+		return nil
+	}
 	sess, err := h.o.Sessions.Ensure(w, r)
 	if err != nil {
 		return err

@@ -152,12 +152,11 @@ func (a *Admin) Remove(ctx context.Context, identifier string) (Removal, error) 
 		if err != nil {
 			return err
 		}
-		now := a.now()
-		n, err := a.Store.EndGrants(ctx, grant.Filter{Resource: r.Identifier}, grant.ReasonResource, now)
-		if err != nil {
+		if err := a.Store.DeleteConsents(ctx, "", "", r.Identifier); err != nil {
 			return err
 		}
-		if err := a.Store.DeleteConsents(ctx, "", "", r.Identifier); err != nil {
+		n, err := a.Store.EndGrants(ctx, grant.Filter{Resource: r.Identifier}, grant.ReasonResource, a.now())
+		if err != nil {
 			return err
 		}
 		if err := a.Store.DeleteResource(ctx, r.Canonical); err != nil {
@@ -192,10 +191,10 @@ func (a *Admin) checkIdentifier(ctx context.Context, identifier string) (string,
 		return "", err
 	}
 	if equalsIssuer(a.Issuer, canonical) {
-		return "", errors.New("the issuer itself cannot be a resource: register the MCP server's own URL")
+		return "", oauth.InvalidTarget("the issuer itself cannot be a resource: register the MCP server's own URL")
 	}
 	if !a.AllowHTTP && strings.HasPrefix(canonical, "http://") && !isLoopbackHTTP(canonical) {
-		return "", errors.New("a resource on another host must use https, since tokens travel to it")
+		return "", oauth.InvalidTarget("a resource on another host must use https, since tokens travel to it")
 	}
 	if a.IsClientID == nil {
 		return canonical, nil
@@ -205,7 +204,7 @@ func (a *Admin) checkIdentifier(ctx context.Context, identifier string) (string,
 		return "", fmt.Errorf("look for a client with this identifier: %w", err)
 	}
 	if used {
-		return "", errors.New("a client has this URL as its client_id; a resource needs another one")
+		return "", oauth.InvalidTarget("a client has this URL as its client_id; a resource needs another one")
 	}
 	return canonical, nil
 }

@@ -29,7 +29,9 @@ func (s *Store) PutConsent(ctx context.Context, c consent.Consent) error {
 func (s *Store) GetConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (consent.Consent, error) {
 	const q = `SELECT ` + consentColumns + ` FROM consents
 		WHERE subject = $1 AND client_id = $2 AND redirect_uri = $3 AND resource = $4`
-	return s.consent(ctx, q, subject, clientID, redirectURI, resource)
+	return scanConsent(func(dest ...any) error {
+		return s.row(ctx, q, []any{subject, clientID, registration.RedirectKey(redirectURI), resource}, dest...)
+	})
 }
 
 // HoldConsent implements consent.Store. The update changes nothing and locks the
@@ -37,17 +39,19 @@ func (s *Store) GetConsent(ctx context.Context, subject, clientID, redirectURI, 
 func (s *Store) HoldConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (consent.Consent, error) {
 	const q = `UPDATE consents SET updated_at = updated_at
 		WHERE subject = $1 AND client_id = $2 AND redirect_uri = $3 AND resource = $4 RETURNING ` + consentColumns
-	return s.consent(ctx, q, subject, clientID, redirectURI, resource)
+	return scanConsent(func(dest ...any) error {
+		return s.returning(ctx, q, []any{subject, clientID, registration.RedirectKey(redirectURI), resource}, dest...)
+	})
 }
 
-func (s *Store) consent(ctx context.Context, q, subject, clientID, redirectURI, resource string) (consent.Consent, error) {
+func scanConsent(scan func(dest ...any) error) (consent.Consent, error) {
 	var (
 		c               consent.Consent
 		scopes          string
 		created, update sql.NullInt64
 	)
-	if err := s.row(ctx, q, []any{subject, clientID, registration.RedirectKey(redirectURI), resource}, &c.Subject, &c.ClientID, &c.RedirectURI,
-		&c.Resource, &scopes, &c.StayConnected, &c.DocumentHash, &created, &update); err != nil {
+	if err := scan(&c.Subject, &c.ClientID, &c.RedirectURI, &c.Resource, &scopes, &c.StayConnected, &c.DocumentHash,
+		&created, &update); err != nil {
 		return consent.Consent{}, fmt.Errorf("get consent: %w", err)
 	}
 	c.CreatedAt, c.UpdatedAt = timeOf(created), timeOf(update)

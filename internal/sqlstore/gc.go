@@ -16,10 +16,14 @@ const collectBatch = 1000
 // minute between two of them, so that whoever had the last may have the next.
 const collectLease = 50 * time.Second
 
-// unusedGrants is how far back grants are looked for whose code was never used.
-// Without an end every grant would be looked at each time; one that is older,
-// because nothing ran for a week, goes at its absolute expiry.
-const unusedGrants = 7 * 24 * time.Hour
+// Grants whose code was never used are looked for by the time of the code, which
+// redeemed grants have too, and no index may tell them apart: one that names the
+// generation would cost every rotation its HOT update. So each turn looks a few
+// hours back, and once a day at all of them, for those that a longer stop left.
+const (
+	unusedWindow = 3 * time.Hour
+	unusedLease  = 24 * time.Hour
+)
 
 // spentTokens is how long an expired initial access token is still listed.
 const spentTokens = 30 * 24 * time.Hour
@@ -40,7 +44,14 @@ func (s *Store) CollectInTurn(ctx context.Context, now time.Time) (bool, error) 
 	if err != nil || !mine {
 		return false, err
 	}
-	return true, s.Collect(ctx, now)
+	all, err := s.takeLease(ctx, "collect unused grants", now, now.Add(unusedLease))
+	if err != nil {
+		return false, err
+	}
+	if all {
+		return true, s.Collect(ctx, now)
+	}
+	return true, s.collectAll(ctx, now, now.Add(-unusedWindow))
 }
 
 // takeLease reports whether nobody else has the lease, and takes it. Of
@@ -62,6 +73,10 @@ func (s *Store) takeLease(ctx context.Context, name string, now, until time.Time
 // then, so that its tokens are recognised. Live grants, clients and keys are never
 // touched (ST-10).
 func (s *Store) Collect(ctx context.Context, now time.Time) error {
+	return s.collectAll(ctx, now, time.UnixMilli(0))
+}
+
+func (s *Store) collectAll(ctx context.Context, now, unusedSince time.Time) error {
 	hourAgo, dayAgo := now.Add(-time.Hour), now.Add(-24*time.Hour)
 	if err := s.keepLastUses(ctx, hourAgo); err != nil {
 		return err
@@ -77,8 +92,8 @@ func (s *Store) Collect(ctx context.Context, now time.Time) error {
 		{"setup_links", "token_hash", "expires_at <= $1", dayAgo},
 		{"used_assertions", "client_id, jti_hash", "expires_at <= $1", now},
 		{"authorization_requests", "id", "expires_at <= $1", dayAgo.Add(-flow.RequestMax)},
-		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > $1 - %d",
-			unusedGrants.Milliseconds()), hourAgo},
+		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > %d",
+			unusedSince.UnixMilli()), hourAgo},
 		{"grants", "id", "expires_at <= $1", hourAgo},
 		{"clients", "id", neverUsedDocument, now.Add(-neverUsed)},
 		{"client_documents", "client_id", "tried_at <= $1 AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = client_documents.client_id)", dayAgo},
@@ -98,7 +113,12 @@ func (s *Store) collect(ctx context.Context, table, key, where string, before ti
 	q := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT %[4]d) AND %[3]s`,
 		table, key, where, collectBatch)
 	for {
-		n, err := s.exec(ctx, q, before.UnixMilli())
+		var n int
+		// a transaction, so that a deadlock with an account's end is tried again
+		err := s.InTx(ctx, func(ctx context.Context) (err error) {
+			n, err = s.exec(ctx, q, before.UnixMilli())
+			return err
+		})
 		if err != nil || n < collectBatch {
 			return err
 		}

@@ -38,8 +38,9 @@ func TestST10_Collect(t *testing.T) {
 			"just expired":  aGrant("just expired", 7, now.Add(-300*24*time.Hour), now.Add(-time.Hour+time.Millisecond)),
 		}
 		gone := map[string]grant.Grant{
-			"unused":  aGrant("unused", 0, now.Add(-time.Hour), year),
-			"expired": aGrant("expired", 7, now.Add(-300*24*time.Hour), now.Add(-time.Hour)),
+			"unused":          aGrant("unused", 0, now.Add(-time.Hour), year),
+			"unused for long": aGrant("unused for long", 0, now.Add(-8*24*time.Hour), year),
+			"expired":         aGrant("expired", 7, now.Add(-300*24*time.Hour), now.Add(-time.Hour)),
 		}
 		for _, set := range []map[string]grant.Grant{kept, gone} {
 			for _, g := range set {

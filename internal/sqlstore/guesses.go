@@ -32,7 +32,7 @@ func (s *Store) CountGuess(ctx context.Context, name string, now, expires time.T
 			expires_at = $3
 		RETURNING failures`
 	var n int
-	if err := s.w(ctx, q).QueryRowContext(ctx, q, name, millis(now), millis(expires)).Scan(&n); err != nil {
+	if err := s.returning(ctx, q, []any{name, millis(now), millis(expires)}, &n); err != nil {
 		return 0, fmt.Errorf("count guess: %w", err)
 	}
 	return n, nil

@@ -68,7 +68,7 @@ func (s *Store) UnmarkDefault(ctx context.Context, canonical string, now time.Ti
 	const q = `UPDATE resources SET is_default = FALSE, updated_at = $2
 		WHERE is_default AND canonical <> $1 RETURNING identifier`
 	var identifiers []string
-	err := s.each(ctx, q, []any{canonical, millis(now)}, func(scan func(dest ...any) error) error {
+	err := s.eachReturning(ctx, q, []any{canonical, millis(now)}, func(scan func(dest ...any) error) error {
 		var identifier string
 		err := scan(&identifier)
 		identifiers = append(identifiers, identifier)

@@ -166,10 +166,18 @@ func (s *Store) returning(ctx context.Context, query string, args []any, dest ..
 	return err
 }
 
-// each calls scan for every row of a query that reads, or that stands in a
-// transaction.
+// each calls scan for every row of a query that reads.
 func (s *Store) each(ctx context.Context, query string, args []any, scan func(scan func(dest ...any) error) error) error {
-	rows, err := s.r(ctx, query).QueryContext(ctx, query, args...)
+	return eachOf(ctx, s.r(ctx, query), query, args, scan)
+}
+
+// eachReturning is each for a statement that changes rows and returns them.
+func (s *Store) eachReturning(ctx context.Context, query string, args []any, scan func(scan func(dest ...any) error) error) error {
+	return eachOf(ctx, s.w(ctx, query), query, args, scan)
+}
+
+func eachOf(ctx context.Context, q querier, query string, args []any, scan func(scan func(dest ...any) error) error) error {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,9 @@ const (
 	email       = "ada@example.com"
 	password    = "correct horse battery staple"
 
-	chains = 6 // grants refreshed in parallel
-	pairs  = 2 // requests in flight with the same token
+	chains    = 6 // grants refreshed in parallel
+	pairs     = 2 // requests in flight with the same token
+	redeemers = 3 // codes got and redeemed in parallel
 )
 
 func TestMain(m *testing.M) {
@@ -68,6 +69,7 @@ type loop struct {
 	mu       sync.Mutex
 	answers  map[int]int // by status
 	kills    int
+	codes    int // redeemed under load
 	redeemed int
 	dead     int
 }
@@ -168,20 +170,28 @@ func (l *loop) run() {
 		for _, c := range l.chains {
 			load.Go(func() { l.refreshUntil(ctx, c) })
 		}
-		unsure := make(chan []string, 1)
-		load.Go(func() { unsure <- l.redeemUntil(ctx) })
+		unsure := make(chan []string, redeemers)
+		for range redeemers {
+			load.Go(func() { unsure <- l.redeemUntil(ctx) })
+		}
 		wait(ctx, time.Duration(50+rand.IntN(250))*time.Millisecond)
 		l.server.Kill()
 		l.kills++
 		cancel()
 		load.Wait()
 		l.server.Serve(l.t)
-		l.check(<-unsure)
+		for range redeemers {
+			l.check(<-unsure)
+		}
 		if l.t.Failed() {
 			return
 		}
 	}
-	l.t.Logf("%d kills; answers by status %v; after a kill %d codes redeemed and %d were dead", l.kills, l.answers, l.redeemed, l.dead)
+	l.t.Logf("%d kills; answers by status %v; %d codes redeemed under load; of those in flight at a kill %d could be redeemed afterwards and %d were dead",
+		l.kills, l.answers, l.codes, l.redeemed, l.dead)
+	if l.codes < n || l.redeemed+l.dead < n/10 {
+		l.t.Error("too few codes were in flight for this test to mean anything")
+	}
 }
 
 // wait waits for d of real time: the load runs meanwhile.
@@ -243,6 +253,10 @@ func (l *loop) redeemUntil(ctx context.Context) (unsure []string) {
 			unsure = append(unsure, code)
 		case status != http.StatusOK:
 			l.t.Errorf("a fresh code was answered %d %s", status, got.Error)
+		default:
+			l.mu.Lock()
+			l.codes++
+			l.mu.Unlock()
 		}
 	}
 	return unsure
@@ -266,6 +280,10 @@ func (l *loop) check(unsure []string) {
 			// used once: the second use is refused and ends the grant
 			if again, _, err := l.token(ctx, l.redemption(code)); err != nil || again != http.StatusBadRequest {
 				l.t.Errorf("a used code was answered %d, %v", again, err)
+			}
+			// with it went the remembered consent, without which no more codes come
+			if _, err := l.code(ctx); err != nil {
+				l.t.Errorf("consent again: %v", err)
 			}
 		case got.Error == "invalid_grant":
 			l.dead++
