@@ -13,10 +13,6 @@ import (
 	"github.com/ostiary-auth/ostiary/registration"
 )
 
-// errEnded undoes a transaction that found the grant ended by somebody else: the
-// consent may be a newer grant's.
-var errEnded = errors.New("the grant has ended")
-
 // alarmTimeout bounds the transaction that ends a reused grant.
 const alarmTimeout = 5 * time.Second
 
@@ -143,23 +139,7 @@ func (s *Server) endReused(ctx context.Context, g *grant.Grant, reason string, n
 	// an alarm is not called off by hanging up
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTimeout)
 	defer cancel()
-	err := s.o.Tx.InTx(ctx, func(ctx context.Context) error {
-		if err := s.o.Consents.DeleteConsents(ctx, g.Subject, g.ClientID, g.Resource); err != nil {
-			return err
-		}
-		ended, err := s.o.Grants.EndGrant(ctx, g.ID, reason, now)
-		if err != nil {
-			return err
-		}
-		if !ended {
-			return errEnded
-		}
-		return s.o.Audit.Append(ctx, audit.New(ctx, now, audit.Event{Name: "grant.reuse_detected", Actor: g.ClientID,
-			Subject: g.Subject, ClientID: g.ClientID, Resource: g.Resource, GrantID: g.ID, Outcome: "failure",
-			Detail: map[string]string{"reason": reason}}))
-	})
-	if errors.Is(err, errEnded) {
-		return nil
-	}
+	ender := grant.Ender{Tx: s.o.Tx, Grants: s.o.Grants, Consents: s.o.Consents, Audit: s.o.Audit}
+	_, err := ender.End(ctx, *g, reason, now, audit.Event{Name: "grant.reuse_detected", Actor: g.ClientID, Outcome: "failure"})
 	return err
 }

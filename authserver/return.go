@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/endpoint"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/store"
@@ -40,8 +41,8 @@ func (s *Server) handleReturn(w http.ResponseWriter, r *http.Request) error {
 		page.Spent = true
 		return s.o.Pages.Write(w, r, http.StatusOK, page)
 	}
-	if r.Method == http.MethodHead { // looks and goes nowhere
-		return s.o.Pages.Write(w, r, http.StatusOK, page)
+	if endpoint.LooksOnly(w, r) {
+		return nil
 	}
 	known, err := s.knownTo(ctx, &client, sess, req.RedirectURI)
 	if err != nil {

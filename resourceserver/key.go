@@ -99,7 +99,9 @@ func algorithmsOf(public any) []jwa.SignatureAlgorithm {
 			return []jwa.SignatureAlgorithm{jwa.ES512}
 		}
 	case ed25519.PublicKey:
-		return []jwa.SignatureAlgorithm{jwa.EdDSA}
+		if len(p) == ed25519.PublicKeySize { // Verify panics on another length
+			return []jwa.SignatureAlgorithm{jwa.EdDSA}
+		}
 	case *rsa.PublicKey:
 		if p.N.BitLen() >= 2048 {
 			return []jwa.SignatureAlgorithm{jwa.RS256, jwa.RS384, jwa.RS512, jwa.PS256, jwa.PS384, jwa.PS512}

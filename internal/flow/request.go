@@ -23,14 +23,14 @@ const (
 // Decision is a person's answer on the consent page.
 type Decision string
 
-// PromptLogin is the prompt value that asks for a new sign-in.
-const PromptLogin = "login"
-
 // Answers on the consent page; the empty Decision is no answer yet.
 const (
 	DecisionAllow Decision = "allow"
 	DecisionDeny  Decision = "deny"
 )
+
+// PromptLogin is the prompt value that asks for a new sign-in.
+const PromptLogin = "login"
 
 // AuthorizationRequest is one validated authorization request on its way
 // through the pages.

@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
@@ -18,10 +17,6 @@ type AdminStore interface {
 	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
 }
 
-// errEnded undoes a transaction that found the grant ended by somebody else: the
-// consent may be a newer grant's.
-var errEnded = errors.New("the grant has ended")
-
 // Admin ends grants for an operator, by the command line and later the console
 // (D18).
 type Admin struct {
@@ -31,35 +26,16 @@ type Admin struct {
 	Now func() time.Time
 }
 
-// End ends one grant and forgets the consent that would renew it unasked, with
-// an audit event in the same transaction. A grant that had ended stays as it
-// was; an unknown one is store.ErrNotFound.
-func (a *Admin) End(ctx context.Context, id string) (g Grant, err error) {
-	now := a.Now()
-	err = a.Store.InTx(ctx, func(ctx context.Context) error {
-		if g, err = a.Store.GetGrant(ctx, id); err != nil || !g.EndedAt.IsZero() {
-			return err
-		}
-		if err := a.Store.DeleteConsents(ctx, g.Subject, g.ClientID, g.Resource); err != nil {
-			return err
-		}
-		ended, err := a.Store.EndGrant(ctx, id, ReasonOperator, now)
-		if err != nil {
-			return err
-		}
-		if !ended {
-			return errEnded
-		}
-		if err := a.Store.Append(ctx, audit.New(ctx, now, audit.Event{Name: "grant.ended", Actor: "operator",
-			Subject: g.Subject, ClientID: g.ClientID, Resource: g.Resource, GrantID: id,
-			Detail: map[string]string{"reason": ReasonOperator}})); err != nil {
-			return err
-		}
-		g, err = a.Store.GetGrant(ctx, id)
-		return err
-	})
-	if errors.Is(err, errEnded) {
-		return a.Store.GetGrant(ctx, id)
+// End ends one grant as Ender does, and returns it as it is then. An unknown one
+// is store.ErrNotFound.
+func (a *Admin) End(ctx context.Context, id string) (Grant, error) {
+	g, err := a.Store.GetGrant(ctx, id)
+	if err != nil {
+		return Grant{}, err
 	}
-	return g, err
+	ender := Ender{Tx: a.Store, Grants: a.Store, Consents: a.Store, Audit: a.Store}
+	if _, err := ender.End(ctx, g, ReasonOperator, a.Now(), audit.Event{Name: "grant.ended", Actor: "operator"}); err != nil {
+		return Grant{}, err
+	}
+	return a.Store.GetGrant(ctx, id)
 }

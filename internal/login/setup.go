@@ -171,6 +171,9 @@ func (h *Handler) setupServer(w http.ResponseWriter, r *http.Request, params oau
 		return h.writeSetupDone(w, r, sess, "")
 	}
 	page := web.SetupServer{URL: address, Name: name}
+	if page.Problems = problemsOf(CheckName(name)); page.Problems != nil {
+		return h.writeSetupServer(w, r, http.StatusUnprocessableEntity, sess, page)
+	}
 	problem, err := h.addServer(r.Context(), address, name)
 	if err != nil {
 		return err

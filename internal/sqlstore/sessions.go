@@ -55,6 +55,17 @@ func (s *Store) TouchSession(ctx context.Context, id string, seen, expires time.
 	return nil
 }
 
+// HoldSession implements authserver.SessionHolder. The update changes nothing
+// and locks the row in the transaction of ctx.
+func (s *Store) HoldSession(ctx context.Context, id, subject string, now time.Time) (bool, error) {
+	const q = `UPDATE sessions SET last_seen_at = last_seen_at WHERE id = $1 AND subject = $2 AND expires_at > $3`
+	n, err := s.exec(ctx, q, id, subject, now.UnixMilli())
+	if err != nil {
+		return false, fmt.Errorf("hold session: %w", err)
+	}
+	return n == 1, nil
+}
+
 // DeleteSession implements login.SessionStore.
 func (s *Store) DeleteSession(ctx context.Context, id string) (bool, error) {
 	n, err := s.exec(ctx, `DELETE FROM sessions WHERE id = $1`, id)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -167,15 +168,7 @@ func allowSubset(t *testing.T, b *tab, a *app, l *listener) string {
 	b.tick(`input[value="calendar.write"]`)
 	b.answer("allow")
 	b.at("You allowed “Quill Desktop”", 200)
-	got := l.response(t)
-	b.look("return-allowed")
-	l.stay.Store(false)
-	b.press("main a.btn")
-	b.at("Back at the client", 200)
-	if again := l.response(t); again.Encode() != got.Encode() {
-		t.Error("the button leads to another address than the page did")
-	}
-
+	got := leave(t, b, l, "return-allowed")
 	a.checkResponse(got, "")
 	reply := a.redeem(got.Get("code"))
 	// calendar.delete is permanent and the client unverified, so it starts unticked
@@ -183,6 +176,21 @@ func allowSubset(t *testing.T, b *tab, a *app, l *listener) string {
 		t.Fatalf("tokens are for %q (refresh token: %t, error %q), want calendar.read", reply.Scope, reply.RefreshToken != "", reply.Error)
 	}
 	return reply.RefreshToken
+}
+
+// leave looks at the return page that brought the response while the listener
+// made the browser stay, presses its button, and returns the response.
+func leave(t *testing.T, b *tab, l *listener, shot string) url.Values {
+	t.Helper()
+	got := l.response(t)
+	b.look(shot)
+	l.stay.Store(false)
+	b.press("main a.btn")
+	b.at("Back at the client", 200)
+	if again := l.response(t); again.Encode() != got.Encode() {
+		t.Error("the button leads to another address than the page did")
+	}
+	return got
 }
 
 // answeredBefore goes back to where the answer was given.
@@ -218,15 +226,7 @@ func deny(t *testing.T, b *tab, a *app, l *listener) {
 	b.look("consent-again")
 	b.answer("deny")
 	b.at("You did not allow “Quill Desktop”", 200)
-	got := l.response(t)
-	b.look("return-denied")
-	l.stay.Store(false)
-	b.press("main a.btn")
-	b.at("Back at the client", 200)
-	if again := l.response(t); again.Encode() != got.Encode() {
-		t.Error("the button leads to another address than the page did")
-	}
-	a.checkResponse(got, "access_denied")
+	a.checkResponse(leave(t, b, l, "return-denied"), "access_denied")
 }
 
 // disconnect ends what was allowed, and the client's refresh token with it.
