@@ -142,7 +142,13 @@ func (k *ClientKeys) attempt(ctx context.Context, c *Client) error {
 	if due, failed := k.due(uri); !due {
 		return failed
 	}
-	keys, err := k.fetch(ctx, c)
+	if !c.Trusted() { // whom the operator knows waits for nobody's budget
+		if err := k.limit(ctx, uri); err != nil {
+			return err
+		}
+	}
+	k.begin(uri)
+	keys, err := k.fetch(ctx, uri)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.sets[uri]
@@ -158,23 +164,29 @@ func (k *ClientKeys) attempt(ctx context.Context, c *Client) error {
 	return err
 }
 
-// due reports whether uri may be fetched now and notes that it is, or returns
-// how the last attempt ended.
+// due reports whether uri may be fetched now, or returns how the last attempt ended.
 func (k *ClientKeys) due(uri string) (bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.o.Now()
+	if s := k.sets[uri]; s != nil && k.o.Now().Sub(s.attemptedAt) < clientKeysRetry {
+		return false, s.failed
+	}
+	return true, nil
+}
+
+// begin notes that uri is fetched now. A fetch that a budget refused is none:
+// else a stranger who names the keys of somebody whom the operator knows would
+// keep them from being fetched.
+func (k *ClientKeys) begin(uri string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	s := k.sets[uri]
-	switch {
-	case s == nil:
+	if s == nil {
 		k.makeRoom()
 		s = &clientKeySet{}
 		k.sets[uri] = s
-	case now.Sub(s.attemptedAt) < clientKeysRetry:
-		return false, s.failed
 	}
-	s.attemptedAt = now
-	return true, nil
+	s.attemptedAt = k.o.Now()
 }
 
 // makeRoom forgets the set that was fetched least recently when the cache is
@@ -192,13 +204,7 @@ func (k *ClientKeys) makeRoom() {
 	delete(k.sets, oldest)
 }
 
-func (k *ClientKeys) fetch(ctx context.Context, c *Client) (clientKeys, error) {
-	uri := c.Metadata.JWKSURI
-	if !c.Trusted() { // whom the operator knows waits for nobody's budget
-		if err := k.limit(ctx, uri); err != nil {
-			return nil, err
-		}
-	}
+func (k *ClientKeys) fetch(ctx context.Context, uri string) (clientKeys, error) {
 	res, err := k.o.Fetcher.Get(ctx, uri, netguard.GetOptions{Accept: "application/jwk-set+json, application/json", MaxBytes: maxJWKS})
 	if err != nil {
 		return nil, err

@@ -243,3 +243,15 @@ func TestJWKSURICacheIsBounded(t *testing.T) {
 		t.Error("something was stale")
 	}
 }
+
+// A budget that is spent on strangers is no attempt: they cannot keep the keys of
+// the operator's client from being fetched by naming its jwks_uri.
+func TestCA11_BudgetOfStrangersIsNotTheOperatorsClients(t *testing.T) {
+	t.Parallel()
+	key := testkit.NewClientKey(t, "ES256", "first")
+	k := newURIKit(testkit.JWKS(t, key))
+	k.limit = time.Minute
+	k.want(t, key, false, 0)
+	k.client.Kind = registration.KindOperator
+	k.want(t, key, true, 1)
+}

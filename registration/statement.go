@@ -176,13 +176,13 @@ func (s *Statements) checkSignature(ctx context.Context, issuer StatementIssuer,
 	return nil
 }
 
-// key finds the issuer's key as a client's is found.
+// key finds the issuer's key as that of a client which the operator added is found.
 func (s *Statements) key(ctx context.Context, issuer StatementIssuer, st *statement) (clientKey, error) {
 	if strings.HasPrefix(issuer.JWKS, "https://") {
 		if s.Keys == nil {
 			return clientKey{}, errors.New("nothing is configured that could fetch them")
 		}
-		return s.Keys.find(ctx, &Client{ID: issuer.Issuer, Metadata: ClientMetadata{JWKSURI: issuer.JWKS}}, st.keyID, st.alg)
+		return s.Keys.find(ctx, &Client{ID: issuer.Issuer, Kind: KindOperator, Metadata: ClientMetadata{JWKSURI: issuer.JWKS}}, st.keyID, st.alg)
 	}
 	b, err := os.ReadFile(issuer.JWKS) // read each time, so that a changed file counts at once
 	if err != nil {
