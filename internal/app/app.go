@@ -130,13 +130,16 @@ func (a *App) routers() ([]router, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.register, err = a.registration(attempts); err == nil {
+	clientKeys, err := a.clientKeys()
+	if err != nil {
+		return nil, err
+	}
+	if a.register, err = a.registration(attempts, clientKeys); err == nil {
 		list = append(list, a.register)
 	}
 	errs = append(errs, err)
-	clientKeys, keysErr := a.clientKeys()
 	guesses, guessErr := ratelimit.New(ratelimit.Options{PerSource: secretsPerMinute, Period: time.Minute, Now: a.o.Now})
-	errs = append(errs, keysErr, guessErr)
+	errs = append(errs, guessErr)
 	resolver, err := a.resolver()
 	errs = append(errs, err)
 	a.auth, err = authserver.New(authserver.Options{
@@ -163,14 +166,10 @@ func (a *App) routers() ([]router, error) {
 }
 
 // registration makes the endpoint at which clients register and manage themselves.
-func (a *App) registration(attempts *ratelimit.Limiter) (*registration.Handler, error) {
-	statements := &registration.Statements{Audience: a.cfg.Issuer}
+func (a *App) registration(attempts *ratelimit.Limiter, clientKeys *registration.ClientKeys) (*registration.Handler, error) {
+	statements := &registration.Statements{Audience: a.cfg.Issuer, Keys: clientKeys}
 	for _, i := range a.cfg.StatementIssuers() {
 		statements.Issuers = append(statements.Issuers, registration.StatementIssuer(i))
-	}
-	var err error
-	if statements.Keys, err = a.clientKeys(); err != nil {
-		return nil, err
 	}
 	return registration.New(registration.Options{Issuer: a.cfg.Issuer, Edge: a.edge, Limit: attempts.Wait, Clients: a.db,
 		Resources: a.db, InitialTokens: a.db, Statements: statements, Grants: a.db, Consents: a.db, Audit: a.db, Tx: a.db,
@@ -180,7 +179,8 @@ func (a *App) registration(attempts *ratelimit.Limiter) (*registration.Handler, 
 			RedirectSchemes: a.cfg.RegistrationRedirectSchemes}})
 }
 
-// clientKeys makes what finds the keys of private_key_jwt.
+// clientKeys makes what finds the keys of private_key_jwt and of those who sign
+// software statements: one cache, so that one URL is fetched by one rule.
 func (a *App) clientKeys() (*registration.ClientKeys, error) {
 	fetches, err := ratelimit.New(ratelimit.Options{PerSource: keyFetchesPerHost, Total: keyFetches, Period: time.Minute, Now: a.o.Now})
 	if err != nil {
