@@ -54,8 +54,8 @@ type Server struct {
 	Clock  *Clock
 	// Logs is everything logged, at debug level.
 	Logs *Buffer
-	// Outbound asks clients' hosts: those of NewServerWithHosts, otherwise what
-	// Config allows.
+	// Outbound asks clients' hosts: those of NewServerWithHosts, otherwise none,
+	// since no test asks the Internet.
 	Outbound *netguard.Client
 	// Recorder, when set, hears everything that clients and people send and get.
 	Recorder *Recorder
@@ -108,10 +108,10 @@ func (b *Buffer) String() string {
 type ServerOption func(*config.Config)
 
 // NewServer starts a server on db, which must be migrated, and gives it the
-// resources and the person above unless they are there.
+// resources and the person above unless they are there. Its DNS knows no host.
 func NewServer(t testing.TB, db *sqlstore.Store, opts ...ServerOption) *Server {
 	t.Helper()
-	return newServer(t, db, nil, opts)
+	return NewServerWithHosts(t, db, nil, opts...)
 }
 
 // NewServerWithHosts is NewServer for a server that may ask these hosts for
