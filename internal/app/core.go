@@ -33,6 +33,9 @@ type Options struct {
 	Passwords login.PasswordOptions
 	// Outbound asks hosts that clients name. Default: as the configuration says.
 	Outbound *netguard.Client
+	// Pause waits before a metadata document counts as unreadable, for tests
+	// (CI-15). Default: package registration's.
+	Pause func(ctx context.Context, d time.Duration)
 
 	clock *clock // nil where Now was given or the database has none
 }

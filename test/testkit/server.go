@@ -57,6 +57,9 @@ type Server struct {
 	// Outbound asks clients' hosts: those of NewServerWithHosts, otherwise none,
 	// since no test asks the Internet.
 	Outbound *netguard.Client
+	// Pause waits before a metadata document counts as unreadable (CI-15), here not
+	// at all; nil waits as in production. What is set counts from Again on.
+	Pause func(ctx context.Context, d time.Duration)
 	// Recorder, when set, hears everything that clients and people send and get.
 	Recorder *Recorder
 }
@@ -121,9 +124,16 @@ func NewServerWithHosts(t testing.TB, db *sqlstore.Store, hosts []*HTTPSHost, op
 	return newServer(t, db, Outbound(t, hosts...), opts)
 }
 
+// NewServerWithOutbound is NewServer for a server that asks clients' hosts so.
+func NewServerWithOutbound(t testing.TB, db *sqlstore.Store, outbound *netguard.Client, opts ...ServerOption) *Server {
+	t.Helper()
+	return newServer(t, db, outbound, opts)
+}
+
 func newServer(t testing.TB, db *sqlstore.Store, outbound *netguard.Client, opts []ServerOption) *Server {
 	t.Helper()
-	s := &Server{DB: db, Clock: NewClock(), Logs: &Buffer{}, Config: config.Default(), Outbound: outbound}
+	s := &Server{DB: db, Clock: NewClock(), Logs: &Buffer{}, Config: config.Default(), Outbound: outbound,
+		Pause: func(context.Context, time.Duration) {}}
 	s.Config.Issuer, s.Config.LogLevel = Issuer, "debug"
 	s.Config.Secret = oauth.Secret(stateSecret)
 	for _, o := range opts {
@@ -146,7 +156,7 @@ func (s *Server) start(t testing.TB) {
 	t.Helper()
 	log := slog.New(slog.NewJSONHandler(s.Logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	a, err := app.New(t.Context(), app.Options{Config: s.Config, Log: log, Now: s.Clock.Now, Store: s.DB, Passwords: s.passwords(),
-		Outbound: s.Outbound})
+		Outbound: s.Outbound, Pause: s.Pause})
 	if err != nil {
 		t.Fatalf("start server: %v", err)
 	}
