@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"io"
 	"log"
 	"math/big"
@@ -14,6 +15,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,6 +82,17 @@ func newHTTPSHost(t testing.TB, h http.Handler, expires time.Time, names []strin
 	host.port, host.Host = port, net.JoinHostPort(names[0], port)
 	host.URL = "https://" + host.Host
 	return host
+}
+
+// CAFile writes the certificate of the host's authority to a file that
+// SSL_CERT_FILE may name, for programs that shall trust the host.
+func (h *HTTPSHost) CAFile(t testing.TB) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.ca.Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // Requests returns how many requests the host has seen.

@@ -36,12 +36,12 @@ func environ(own []string) []string {
 }
 
 // ServeOstiary starts a server with an empty state directory. database is empty
-// for SQLite, or a PostgreSQL URL.
-func ServeOstiary(t testing.TB, database string) *Ostiary {
+// for SQLite, or a PostgreSQL URL; env are more variables, as NAME=value.
+func ServeOstiary(t testing.TB, database string, env ...string) *Ostiary {
 	t.Helper()
 	port, admin := FreePort(t), FreePort(t)
 	o := &Ostiary{Issuer: "http://localhost:" + strconv.Itoa(port), binary: Build(t, "cmd/ostiary")}
-	o.env = []string{"OSTIARY_STATE_DIR=" + filepath.Join(t.TempDir(), "state")}
+	o.env = append([]string{"OSTIARY_STATE_DIR=" + filepath.Join(t.TempDir(), "state")}, env...)
 	if database != "" {
 		o.env = append(o.env, "OSTIARY_DATABASE="+database, "OSTIARY_SECRET="+stateSecret)
 	}
@@ -85,9 +85,16 @@ func (o *Ostiary) AddUser(t testing.TB, email, password string) {
 // identifier, which is the URL for MCP clients.
 func (o *Ostiary) ServeNotes(t testing.TB) string {
 	t.Helper()
-	listen := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
-	resource := "http://" + listen + "/mcp"
-	p := Start(t, nil, Build(t, "examples/mcpserver"), "--listen", listen, "--issuer", o.Issuer, "--resource", resource)
+	return ServeNotes(t, o.Issuer, "/mcp")
+}
+
+// ServeNotes starts examples/mcpserver, which trusts issuer, and returns its
+// resource identifier, which is the URL for MCP clients and has this path.
+func ServeNotes(t testing.TB, issuer, path string) string {
+	t.Helper()
+	port := strconv.Itoa(FreePort(t))
+	resource := "http://localhost:" + port + path
+	p := Start(t, nil, Build(t, "examples/mcpserver"), "--listen", "127.0.0.1:"+port, "--issuer", issuer, "--resource", resource)
 	if err := p.await(resource); err != nil {
 		t.Fatalf("mcpserver: %v", err)
 	}
