@@ -99,13 +99,13 @@ func New(o Options) (*Client, error) {
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
-	c.private = o.transport(o.dialer(privateToo()))
+	c.private = c.transport(o, o.dialer(privateToo()))
 	if proxy == nil {
-		c.public = o.transport(o.dialer(publicOnly()))
+		c.public = c.transport(o, o.dialer(publicOnly()))
 		return c, nil
 	}
 	// with a proxy this transport connects to nothing else, so its dialer is plain
-	over := o.transport(nil)
+	over := c.transport(o, (&net.Dialer{}).DialContext)
 	over.Proxy = http.ProxyURL(proxy)
 	c.public = over
 	return c, nil
@@ -133,12 +133,12 @@ func (o Options) dialer(guard *ssrf.Guardian) dialFunc {
 
 // transport returns one that makes a connection a request. It speaks HTTP/1.1:
 // one exchange needs no more, and its limits are simple.
-func (o Options) transport(dial dialFunc) *http.Transport {
+func (c *Client) transport(o Options, dial dialFunc) *http.Transport {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	return &http.Transport{
 		Protocols:              protocols,
-		DialContext:            dial,
+		DialContext:            within(c.timeout, dial),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
 		DisableKeepAlives:      true,
 		DisableCompression:     true, // a small answer must not become a large one (CI-06)

@@ -26,6 +26,24 @@ type dialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // of the time.
 const maxAttempts = 4
 
+// within makes dial end after timeout, and the connection that it returns a
+// moment later, when the request that it is for has ended by itself.
+// net/http dials outside the request's context, for another request could use
+// the connection; here none will, and a host that never finishes its handshake
+// would keep a connection of ours for ever (CI-06).
+func within(timeout time.Duration, dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		end := time.Now().Add(timeout)
+		ctx, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return conn, conn.SetDeadline(end.Add(time.Second))
+	}
+}
+
 // dialer connects to a name by the very addresses that it has looked up and
 // checked, so a second answer of the DNS changes nothing (CI-04).
 type dialer struct {
