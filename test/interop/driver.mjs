@@ -1,15 +1,23 @@
-// What the drivers share: their input, the steps they report, the client's
-// loopback listener.
+// What the drivers share: the cell they are told, the steps they report, the
+// client's loopback listener.
 import { createServer } from "node:http";
-import { Person } from "./person.mjs";
 
 const need = (name) => {
   if (!process.env[name]) throw new Error(`${name} is not set`);
   return process.env[name];
 };
 
-export const mcpURL = new URL(need("MCP_URL"));
-export const person = new Person(need("PERSON_EMAIL"), need("PERSON_PASSWORD"));
+// cell is what the test wants (README.md): kind, situation, mcp_url, issuer,
+// control_url and, of clients that have them, client_id, client_secret and
+// private_jwk.
+export const cell = JSON.parse(need("CELL"));
+
+// preRegistered tells whether the operator added the client.
+export const preRegistered = !["dcr", "cimd"].includes(cell.kind);
+
+// authMethod is what the client registers, or was added, with.
+export const authMethod =
+  { basic: "client_secret_basic", post: "client_secret_post", private_key_jwt: "private_key_jwt" }[cell.kind] ?? "none";
 
 // step reports one step passed, as a JSON line.
 export function step(name, detail = {}) {
@@ -18,6 +26,14 @@ export function step(name, detail = {}) {
 
 export function check(condition, message) {
   if (!condition) throw new Error(message);
+}
+
+// control asks the test to do its half: "delete-client", "fail-token-once", or
+// "open" with a URL, which returns once the person's browser has been at the
+// client's listener.
+export async function control(action, body) {
+  const response = await fetch(`${cell.control_url}/${action}`, { method: "POST", body });
+  check(response.ok, `${action}: ${await response.text()}`);
 }
 
 // Callback is the client's own listener on 127.0.0.1. visit takes the person's
@@ -36,26 +52,12 @@ export class Callback {
   }
 
   async visit(authorizationURL) {
-    const leaves = await person.authorize(authorizationURL);
-    check(leaves.href.startsWith(`${this.url}?`), `the browser would leave for ${leaves.origin}${leaves.pathname}`);
-    await fetch(leaves);
+    this.arrived = undefined;
+    await control("open", String(authorizationURL));
+    check(this.arrived, "the browser did not come back");
     check(!this.arrived.has("error"), `the authorization response is an error: ${this.arrived.get("error")}`);
     return this.arrived;
   }
-
-  close() {
-    this.server.close();
-  }
-}
-
-// revoke posts to the revocation endpoint (RFC 7009) as a public client.
-export async function revoke(metadata, clientID, token) {
-  check(metadata.revocation_endpoint, "the metadata names no revocation_endpoint");
-  const response = await fetch(metadata.revocation_endpoint, {
-    method: "POST",
-    body: new URLSearchParams({ token, token_type_hint: "refresh_token", client_id: clientID }),
-  });
-  check(response.status === 200, `revocation answered ${response.status}`);
 }
 
 // run ends the process with 1 when main throws; open streams do not keep it.

@@ -1,11 +1,27 @@
 // An OAuthClientProvider of the TypeScript SDKs that keeps everything in
 // memory and notes where the person has to go.
 import { randomUUID } from "node:crypto";
+import { authMethod, cell, preRegistered } from "./driver.mjs";
 
 export class MemoryProvider {
-  constructor(redirectUrl) {
+  // createPrivateKeyJwtAuth is the SDK's.
+  constructor(redirectUrl, createPrivateKeyJwtAuth) {
     this.redirectUrl = redirectUrl;
     this.saved = {};
+    if (cell.kind === "cimd") this.clientMetadataUrl = cell.client_id;
+    if (preRegistered) {
+      this.saved.client = {
+        client_id: cell.client_id, client_secret: cell.client_secret, token_endpoint_auth_method: authMethod, issuer: cell.issuer,
+      };
+    } else {
+      // Only a client that may register has this.
+      this.saveClientInformation = (client) => (this.saved.client = client);
+    }
+    if (cell.private_jwk) {
+      this.addClientAuthentication = createPrivateKeyJwtAuth({
+        issuer: cell.client_id, subject: cell.client_id, privateKey: cell.private_jwk, alg: "ES256",
+      });
+    }
   }
 
   get clientMetadata() {
@@ -14,7 +30,7 @@ export class MemoryProvider {
       redirect_uris: [this.redirectUrl],
       grant_types: ["authorization_code", "refresh_token"],
       response_types: ["code"],
-      token_endpoint_auth_method: "none",
+      token_endpoint_auth_method: authMethod,
     };
   }
 
@@ -23,9 +39,6 @@ export class MemoryProvider {
   }
   clientInformation() {
     return this.saved.client;
-  }
-  saveClientInformation(client) {
-    this.saved.client = client;
   }
   tokens() {
     return this.saved.tokens;
@@ -47,5 +60,11 @@ export class MemoryProvider {
   }
   discoveryState() {
     return this.saved.discovery;
+  }
+  invalidateCredentials(scope) {
+    const all = scope === "all";
+    if (all || scope === "tokens") this.saved.tokens = undefined;
+    if ((all || scope === "client") && !preRegistered) this.saved.client = undefined;
+    if (all || scope === "discovery") this.saved.discovery = undefined;
   }
 }

@@ -1,10 +1,9 @@
 // @modelcontextprotocol/client 2.x.
-import { Client, refreshAuthorization, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
+import { Client, createPrivateKeyJwtAuth, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
 import { drive } from "./sdk.mjs";
 
 drive({
-  Client, StreamableHTTPClientTransport, refreshAuthorization,
+  Client, StreamableHTTPClientTransport, createPrivateKeyJwtAuth,
   isUnauthorized: (error) => error instanceof UnauthorizedError,
   finishAuth: (transport, parameters) => transport.finishAuth(parameters),
-  stepsUp: true,
 });

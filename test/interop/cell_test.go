@@ -1,0 +1,309 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/registration"
+	"github.com/ostiary-auth/ostiary/test/testkit"
+)
+
+// node is installed with the drivers' packages.
+const node = "node_modules/node/bin/node"
+
+// patience is how long a driver may take on a machine with much else to do.
+const patience = 2 * time.Minute
+
+// cell is one square of the matrix.
+type cell struct{ client, form, kind, situation string }
+
+// String names the cell as a subtest.
+func (c cell) String() string { return strings.Join(c.factors(), "/") }
+
+func (c cell) factors() []string { return []string{c.client, c.form, c.kind, c.situation} }
+
+// The axes of the matrix; clients are in drivers.
+var (
+	// forms are the forms of the MCP server's URL, and paths their paths.
+	forms = []string{"root", "path", "slash"}
+	paths = map[string]string{"root": "", "path": "/mcp", "slash": "/mcp/"}
+	// kinds are the ways in which a client becomes known. The last four are added
+	// by the operator beforehand and authenticate so.
+	kinds = []string{"dcr", "cimd", "none", "basic", "post", "private_key_jwt"}
+	// situations are what happens to the client, and situationSteps what it does
+	// then, step by step.
+	situations     = []string{"login", "refresh", "retry", "deleted", "unavailable", "wider"}
+	situationSteps = map[string][]string{
+		"login":       {"login", "tool"},
+		"refresh":     {"login", "tool", "refresh"},
+		"retry":       {"login", "tool", "refresh", "retry"},
+		"deleted":     {"login", "tool", "deleted", "login", "tool"},
+		"unavailable": {"login", "tool", "unavailable", "refresh"},
+		"wider":       {"login", "tool", "wider"},
+	}
+)
+
+// authMethods are those of clients that the operator adds.
+var authMethods = map[string]string{
+	"none": registration.AuthNone, "basic": registration.AuthClientSecretBasic,
+	"post": registration.AuthClientSecretPost, "private_key_jwt": registration.AuthPrivateKeyJWT,
+}
+
+// preRegistered reports whether the operator added the client.
+func (c cell) preRegistered() bool { return authMethods[c.kind] != "" }
+
+// steps are what a client that can do everything passes.
+func (c cell) steps() []string {
+	if c.situation == "deleted" && c.preRegistered() {
+		// Nobody but the operator can bring it back: it must end with a clear error.
+		return []string{"login", "tool", "deleted", "refused"}
+	}
+	return situationSteps[c.situation]
+}
+
+// logins is how often the person has let a client in that passed every step.
+func (c cell) logins() int {
+	switch {
+	case c.situation == "wider", c.situation == "deleted" && !c.preRegistered():
+		return 2
+	default:
+		return 1
+	}
+}
+
+// order is what a driver is told, as JSON in the variable CELL.
+type order struct {
+	Kind       string `json:"kind"`
+	Situation  string `json:"situation"`
+	MCPURL     string `json:"mcp_url"`
+	Issuer     string `json:"issuer"`
+	ControlURL string `json:"control_url"`
+	// ClientID is that of a client the operator added, or the URL of a metadata
+	// document; absent for dcr.
+	ClientID     string          `json:"client_id,omitempty"`
+	ClientSecret string          `json:"client_secret,omitempty"`
+	PrivateJWK   json.RawMessage `json:"private_jwk,omitempty"` // ES256
+}
+
+// redirectURIs are those of documents and of clients that the operator adds.
+// Their port does not matter (A8).
+var redirectURIs = []string{"http://127.0.0.1/callback", "http://127.0.0.1/oauth/callback", "http://localhost/oauth/callback"}
+
+// result is what came of a driver.
+type result struct {
+	steps []string
+	// said is what the client's failure was, "" when it passed.
+	said string
+}
+
+// driver makes a client do what an order says.
+type driver func(t *testing.T, o order) result
+
+// runCell gives the cell its place and has the client driven through it. It
+// returns the limitation that was met, nil when the client passed.
+func runCell(t *testing.T, c cell, turn int) *limitation {
+	t.Helper()
+	host := documentHost(t)
+	p := newPlace(t, openDatabase(t, turn), host)
+	p.serveMCP(t, paths[c.form])
+	o := order{Kind: c.kind, Situation: c.situation, MCPURL: p.mcpURL, Issuer: p.issuer, ControlURL: p.control(t)}
+	switch {
+	case c.kind == "cimd":
+		o.ClientID = host.URL + "/client.json"
+	case c.preRegistered():
+		p.addClient(t, c.kind, &o)
+	}
+	got := drivers[c.client](t, o)
+	limit := limitationOf(c)
+	if limit != nil {
+		limit.check(t, c, got)
+	} else {
+		p.check(t, c, got)
+	}
+	if t.Failed() {
+		t.Logf("token requests: %+v\nserver:\n%s", p.requests, p.logs)
+	}
+	return limit
+}
+
+// check compares what happened with what must.
+func (p *place) check(t *testing.T, c cell, got result) {
+	t.Helper()
+	if d := cmp.Diff(c.steps(), got.steps); d != "" || got.said != "" {
+		t.Errorf("steps (-want +got):\n%s%s", d, got.said)
+	}
+	if p.logins != c.logins() {
+		t.Errorf("the person let the client in %d times, want %d", p.logins, c.logins())
+	}
+	wantFailed := 0
+	if c.situation == "unavailable" {
+		wantFailed = 1
+	}
+	if p.failed != wantFailed {
+		t.Errorf("%d token requests were answered 503, want %d", p.failed, wantFailed)
+	}
+	p.checkClients(t, c)
+	p.checkRequests(t, c)
+}
+
+// checkClients looks at how the clients became known.
+func (p *place) checkClients(t *testing.T, c cell) {
+	t.Helper()
+	want := map[string]registration.Kind{"dcr": registration.KindDynamic, "cimd": registration.KindCIMD}[c.kind]
+	if want == "" {
+		want = registration.KindOperator
+	}
+	list, err := p.app.Clients.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, client := range list {
+		if client.Kind != want {
+			t.Errorf("client %s is of the kind %s, want %s", client.ID, client.Kind, want)
+		}
+	}
+	wantClients := 1
+	if c.situation == "deleted" && c.preRegistered() {
+		wantClients = 0
+	}
+	if len(list) != wantClients {
+		t.Errorf("%d clients are registered, want %d", len(list), wantClients)
+	}
+}
+
+// checkRequests looks at what the token endpoint saw.
+func (p *place) checkRequests(t *testing.T, c cell) {
+	t.Helper()
+	method := authMethods[c.kind]
+	if method == "" {
+		method = registration.AuthNone
+	}
+	var refreshed []oauth.Secret
+	for _, r := range p.requests {
+		if r.status == http.StatusOK && r.method != method {
+			t.Errorf("a %s request was authenticated by %s, want %s", r.grant, r.method, method)
+		}
+		if r.status == http.StatusOK && r.grant == registration.GrantRefreshToken {
+			refreshed = append(refreshed, r.refreshToken)
+		}
+	}
+	switch c.situation {
+	case "refresh", "unavailable":
+		if len(refreshed) == 0 || refreshed[0] == "" {
+			t.Error("nothing was refreshed")
+		}
+	case "retry": // A32: the same successor
+		if len(refreshed) < 2 || refreshed[0] == "" || refreshed[0] != refreshed[1] {
+			t.Errorf("the refresh token before the last got another successor (%d refreshes)", len(refreshed))
+		}
+	}
+}
+
+// documentHost serves a Client ID Metadata Document at /client.json.
+func documentHost(t *testing.T) *testkit.HTTPSHost {
+	t.Helper()
+	var host *testkit.HTTPSHost
+	host = testkit.NewHTTPSHost(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"client_id": host.URL + r.URL.Path, "client_name": "Interop", "redirect_uris": redirectURIs,
+			"token_endpoint_auth_method": registration.AuthNone, "response_types": []string{"code"},
+			"grant_types": []string{registration.GrantAuthorizationCode, registration.GrantRefreshToken},
+		})
+	}))
+	return host
+}
+
+// addClient adds a client as an operator does.
+func (p *place) addClient(t *testing.T, kind string, o *order) {
+	t.Helper()
+	add := registration.AddOptions{Name: "Interop", RedirectURIs: redirectURIs, AuthMethod: authMethods[kind]}
+	if kind == "private_key_jwt" {
+		key := testkit.NewClientKey(t, "ES256", "interop")
+		add.JWKS, o.PrivateJWK = testkit.JWKS(t, key), key.PrivateJWK(t)
+	}
+	client, secret, err := p.app.Clients.Add(t.Context(), add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.ClientID, o.ClientSecret = client.ID, secret.Reveal()
+}
+
+// nodeDriver drives with a file of this folder: it prints a JSON line for each
+// step, and ends with 1 and the client's error when the client fails.
+func nodeDriver(file string) driver {
+	return func(t *testing.T, o order) result {
+		t.Helper()
+		installNode(t)
+		input, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, node, file)
+		cmd.Env = append(os.Environ(), "CELL="+string(input), "SCRATCH="+t.TempDir())
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		err = cmd.Run()
+		r := result{steps: stepsIn(t, &stdout)}
+		if err != nil {
+			r.said = fmt.Sprintf("%s: %v\n%s", filepath.Base(file), err, stderr.String())
+		}
+		return r
+	}
+}
+
+func stepsIn(t *testing.T, stdout *bytes.Buffer) (steps []string) {
+	t.Helper()
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		var line struct{ Step string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Step == "" {
+			t.Errorf("the driver printed %q", lines.Text())
+		}
+		steps = append(steps, line.Step)
+	}
+	return steps
+}
+
+var install sync.Once
+
+// installNode installs what package-lock.json says unless it is there.
+func installNode(t *testing.T) {
+	t.Helper()
+	install.Do(func() {
+		if _, err := os.Stat(node); err == nil {
+			return
+		}
+		if out, err := exec.Command("npm", "ci").CombinedOutput(); err != nil {
+			t.Errorf("npm ci: %v\n%s", err, out)
+		}
+	})
+	if _, err := os.Stat(node); err != nil {
+		t.Fatalf("node is not installed; run npm ci in test/interop: %v", err)
+	}
+}
+
+// oneAtATime drives a client whose callback port is fixed.
+func oneAtATime(d driver) driver {
+	var mu sync.Mutex
+	return func(t *testing.T, o order) result {
+		mu.Lock()
+		defer mu.Unlock()
+		return d(t, o)
+	}
+}

@@ -1,0 +1,83 @@
+package interop
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// limitation is something that a client cannot do against any server, in words.
+// An empty factor stands for all of them.
+type limitation struct {
+	client, form, kind, situation string
+	words                         string
+	// after is the last step that the client passes, and sees what its error says
+	// then; the cell fails when the client gets further or says something else.
+	// Without sees the client has no such option and is not run.
+	after string
+	sees  string
+}
+
+// limitations is as narrow as the truth; at most one row fits a cell.
+var limitations = []limitation{}
+
+// limitationOf returns the row that fits the cell, or nil.
+func limitationOf(c cell) *limitation {
+	for i := range limitations {
+		if limitations[i].fits(c) {
+			return &limitations[i]
+		}
+	}
+	return nil
+}
+
+func (l *limitation) fits(c cell) bool {
+	for i, want := range []string{l.client, l.form, l.kind, l.situation} {
+		if want != "" && want != c.factors()[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// runs reports whether the client can be run at all.
+func (l *limitation) runs() bool { return l == nil || l.sees != "" }
+
+// check fails the test unless the client failed as the words say.
+func (l *limitation) check(t *testing.T, c cell, got result) {
+	t.Helper()
+	var want []string
+	if l.after != "" {
+		want = c.steps()[:slices.Index(c.steps(), l.after)+1]
+	}
+	if d := cmp.Diff(want, got.steps); d != "" {
+		t.Errorf("limitation %q: steps (-want +got):\n%s%s", l.words, d, got.said)
+	}
+	if !regexp.MustCompile(l.sees).MatchString(got.said) {
+		t.Errorf("limitation %q: the client said %q, want %q", l.words, got.said, l.sees)
+	}
+}
+
+func TestLimitations(t *testing.T) {
+	t.Parallel()
+	used := map[*limitation]bool{}
+	for _, c := range wholeMatrix() {
+		l := limitationOf(c)
+		used[l] = true
+		for i := range limitations {
+			if other := &limitations[i]; other != l && other.fits(c) {
+				t.Errorf("%s: two limitations fit: %q and %q", c, l.words, other.words)
+			}
+		}
+		if l != nil && l.after != "" && !slices.Contains(c.steps(), l.after) {
+			t.Errorf("%s has no step %q after which %q could show", c, l.after, l.words)
+		}
+	}
+	for i := range limitations {
+		if !used[&limitations[i]] {
+			t.Errorf("limitation %q fits no cell", limitations[i].words)
+		}
+	}
+}
