@@ -36,7 +36,7 @@ type Options struct {
 	// AllowHosts are names or addresses, "host" (its port 443) or "host:port", that
 	// may also be private and be spelled as an address or a single label. Exact:
 	// no name below them is meant. They are reached without Proxy. Even they never
-	// lead to a link-local address, where clouds keep the machine's credentials.
+	// lead to a link-local address or to where else clouds keep the machine's credentials.
 	AllowHosts []string
 	// OwnHosts are this server's own, "host" or "host:port", which are never asked,
 	// allowed or not: a request that asks us to ask us does not end (CI-13).

@@ -52,19 +52,25 @@ type dialer struct {
 	connect  dialFunc
 }
 
-// azureWire is the one public address that is a cloud's metadata service (Azure).
-var azureWire = netip.MustParsePrefix("168.63.129.16/32")
+// metadataServices are where clouds keep the machine's credentials outside the
+// link-local networks: in public and in private ones. Nobody is led there.
+var metadataServices = [...]netip.Addr{
+	netip.MustParseAddr("168.63.129.16"),   // Azure
+	netip.MustParseAddr("100.100.100.200"), // Alibaba Cloud
+	netip.MustParseAddr("fd00:ec2::254"),   // AWS
+	netip.MustParseAddr("fd20:ce::254"),    // Google Cloud
+}
 
 // publicOnly permits what IANA's registries call globally reachable.
 func publicOnly() *ssrf.Guardian {
-	return ssrf.New(ssrf.WithPorts(443), ssrf.WithDeniedV4Prefixes(azureWire))
+	return ssrf.New(ssrf.WithPorts(443))
 }
 
 // privateToo permits loopback and private networks besides, on any port: the
 // operator has named host and port. Link-local and the rest stay out.
 func privateToo() *ssrf.Guardian {
 	p := netip.MustParsePrefix
-	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(azureWire),
+	return ssrf.New(ssrf.WithAnyPort(),
 		ssrf.WithAllowedV4Prefixes(p("127.0.0.0/8"), p("10.0.0.0/8"), p("172.16.0.0/12"), p("192.168.0.0/16"), p("100.64.0.0/10")),
 		ssrf.WithAllowedV6Prefixes(p("::1/128"), p("fc00::/7")))
 }
@@ -96,11 +102,18 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 		return nil, err
 	}
 	for _, a := range addrs {
-		if err := d.guard.SafeAddrPort(netip.AddrPortFrom(a, uint16(number))); err != nil {
+		if err := d.check(netip.AddrPortFrom(a, uint16(number))); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrRefused, host, err)
 		}
 	}
 	return d.connectAny(ctx, network, addrs, uint16(number))
+}
+
+func (d *dialer) check(a netip.AddrPort) error {
+	if slices.Contains(metadataServices[:], a.Addr()) {
+		return fmt.Errorf("%w: %s is a cloud's metadata service", ssrf.ErrProhibitedIP, a.Addr())
+	}
+	return d.guard.SafeAddrPort(a)
 }
 
 // lookUp returns the addresses of host, IPv4 first: they are tried one after
@@ -149,7 +162,11 @@ func (d *dialer) connectOne(ctx context.Context, network, address string, left i
 
 // control is a net.Dialer's, called with the address that is about to be used.
 func (d *dialer) control(network, address string, raw syscall.RawConn) error {
-	if err := d.guard.Safe(network, address, raw); err != nil {
+	err := d.guard.Safe(network, address, raw)
+	if err == nil {
+		err = d.check(netip.MustParseAddrPort(address)) // which Safe has parsed
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return nil
