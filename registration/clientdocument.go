@@ -155,9 +155,12 @@ type ClientURLError struct {
 	Err error
 }
 
-// Error returns the problem and its cause, for logs.
+// Error returns the host, the problem and its cause, for logs.
 func (e *ClientURLError) Error() string {
 	s := "client_id is a URL: " + string(e.Problem)
+	if e.Host != "" {
+		s += " at " + e.Host
+	}
 	if e.Detail != "" {
 		s += ": " + e.Detail
 	}
