@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +64,9 @@ var authMethods = map[string]string{
 	"post": registration.AuthClientSecretPost, "private_key_jwt": registration.AuthPrivateKeyJWT,
 }
 
+// revoking are the clients that can revoke a token (RFC 7009).
+var revoking = []string{"openid-client", "oauth4webapi"}
+
 // preRegistered reports whether the operator added the client.
 func (c cell) preRegistered() bool { return authMethods[c.kind] != "" }
 
@@ -71,6 +75,9 @@ func (c cell) steps() []string {
 	if c.situation == "deleted" && c.preRegistered() {
 		// Nobody but the operator can bring it back: it must end with a clear error.
 		return []string{"login", "tool", "deleted", "refused"}
+	}
+	if c.situation == "login" && slices.Contains(revoking, c.client) {
+		return []string{"login", "tool", "revoke"}
 	}
 	return situationSteps[c.situation]
 }

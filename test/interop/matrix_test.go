@@ -21,11 +21,14 @@ func TestMain(m *testing.M) {
 }
 
 // clients are the rows of the table, in its order.
-var clients = []string{"sdk-v2"}
+var clients = []string{"sdk-v1", "sdk-v2", "openid-client", "oauth4webapi"}
 
 // drivers drive the clients.
 var drivers = map[string]driver{
-	"sdk-v2": nodeDriver("sdk-v2.mjs"),
+	"sdk-v1":        nodeDriver("sdk-v1.mjs"),
+	"sdk-v2":        nodeDriver("sdk-v2.mjs"),
+	"openid-client": nodeDriver("openid-client.mjs"),
+	"oauth4webapi":  nodeDriver("oauth4webapi.mjs"),
 }
 
 // atOnce is how many cells run at the same time: a driver also waits.

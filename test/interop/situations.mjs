@@ -9,6 +9,7 @@
 //   spoil()         makes the access token useless
 //   refreshToken()  the refresh token it holds
 //   restore(token)  puts another refresh token in its place
+//   logout()        revokes what it has, where the client can (RFC 7009)
 //
 // Each may be async. What a client throws ends the driver: the test compares it
 // with the client's limitations.
@@ -24,7 +25,11 @@ export async function play(client) {
 }
 
 const situations = {
-  async login() {},
+  async login(client) {
+    if (!client.logout) return;
+    await client.logout();
+    step("revoke");
+  },
 
   async refresh(client) {
     const before = await client.refreshToken();
