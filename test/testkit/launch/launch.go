@@ -132,8 +132,8 @@ func (p *Process) await(rawURL string) error {
 		if err == nil {
 			return resp.Body.Close()
 		}
-		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return err
+		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, context.DeadlineExceeded) {
+			return err // a busy machine may be slow to accept, and to answer
 		}
 		select {
 		case <-p.exited:
