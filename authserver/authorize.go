@@ -157,6 +157,9 @@ func describe(c *registration.Client) *web.Client {
 func redirectPage(c *registration.Client, p oauth.Params, err error) error {
 	page := web.Error{Case: web.CaseRedirectURI, Client: describe(c), ClientID: c.ID, Received: p.Get("redirect_uri"),
 		Code: "invalid_request: redirect_uri does not match a registered value"}
+	if from, ok := registration.DescribeOrigin(c); ok {
+		page.From = &from
+	}
 	if u, parseErr := url.Parse(page.Received); parseErr == nil && u.Host != "" {
 		host := web.NewHost(page.Received)
 		page.AskedFor = &host

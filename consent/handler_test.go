@@ -543,7 +543,7 @@ func website(uri string) func(*desk) {
 }
 
 var (
-	plate   = regexp.MustCompile(`<dt>(Says it is from|Comes from)</dt><dd><span class="host big">(.*?)</span>`)
+	plate   = regexp.MustCompile(`<dt>(Says it is from|Comes from)</dt><dd><span class="host(?: big)?">(.*?)</span>`)
 	warning = regexp.MustCompile(`(?s)<div class="note warn">.*?</div>`)
 )
 
@@ -562,9 +562,9 @@ func TestOrigin(t *testing.T) {
 			d.req.RedirectURI = "com.example.quill:/cb"
 		}, []string{"Says it is from", "<b>quill.example</b>"}, []string{"Any app on this device"}},
 		{"website of the document's site: a fact", website("https://app.quill.example/cb"), []string{"Comes from", "<b>quill.example</b>"},
-			[]string{"a website that nobody here has checked. Continue only if you know <b>app.quill.example</b>"}},
+			[]string{"a website that nobody here has checked. Continue only if you know <b class=\"exact\">app.quill.example</b>"}},
 		{"another site", website("https://borealis.example/cb"), []string{"Comes from", "<b>quill.example</b>"},
-			[]string{"a different website than the app’s. Continue only if you know <b>borealis.example</b>"}},
+			[]string{"a different website than the app’s. Continue only if you know <b class=\"exact\">borealis.example</b>"}},
 		{"D32 a known app", func(d *desk) {
 			website("https://claude.ai/api/mcp/auth_callback")(d)
 			d.client.ID, d.client.Metadata.ClientName = "https://claude.ai/oauth/mcp-oauth-client-metadata", "Claude"
@@ -579,7 +579,7 @@ func TestOrigin(t *testing.T) {
 			d.client.ID, d.client.Metadata.ClientName = "https://claude.ai.evil.example/c.json", "Claude Code"
 			d.req.ClientID = d.client.ID
 		}, []string{"Comes from", "claude.ai.<b>evil.example</b>"},
-			[]string{"nobody here has checked", "<b>claude.ai.evil.example</b> can be mistaken for another address", "name can be mistaken"}},
+			[]string{"nobody here has checked", "<b class=\"exact\">claude.ai.evil.example</b> can be mistaken for another address", "name can be mistaken"}},
 		{"DR-11 alphabets mixed in a name", func(d *desk) {
 			document(d)
 			d.client.Metadata.ClientName = "Сlaude"

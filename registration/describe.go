@@ -49,7 +49,7 @@ func (c *Client) DisplayName() string { return NormalizeName(c.Metadata.ClientNa
 func Describe(c *Client) web.Client {
 	d := web.Client{Name: c.DisplayName(), Tag: web.TagNotVerified}
 	if d.Name == "" {
-		d.Name = NormalizeName(c.ID)
+		d.Name, d.Unnamed = NormalizeName(c.ID), true
 	}
 	if c.Trusted() {
 		d.Tag = web.TagVerified

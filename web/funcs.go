@@ -27,6 +27,7 @@ func (rd *Renderer) funcs() template.FuncMap {
 		"claimed":        rd.claimed,
 		"plain":          clean,
 		"strong":         func(s string) template.HTML { return "<b>" + escape(s) + "</b>" },
+		"exact":          exact,
 		"isolated":       func(s string) template.HTML { return "<bdi>" + escape(s) + "</bdi>" },
 		"link":           func(href, text any) template.HTML { return link(fmt.Sprint(href), text, "") },
 		"linkNew":        rd.linkNew,
@@ -53,6 +54,10 @@ func (rd *Renderer) funcs() template.FuncMap {
 }
 
 func escape(s string) template.HTML { return template.HTML(template.HTMLEscapeString(clean(s))) }
+
+// exact is a host in a sentence, to be read letter by letter: it does not break
+// at a hyphen, which would look like one that hyphenation put there.
+func exact(host string) template.HTML { return `<b class="exact">` + escape(host) + `</b>` }
 
 // clean drops what could change how its surroundings read: control, bidi and
 // zero-width characters, and bytes that are no UTF-8 (CS-12).
@@ -214,7 +219,7 @@ func (rd *Renderer) message(key string) (template.HTML, error) {
 
 // who begins the sentence of an error page: the app by its name, or "An app".
 func (rd *Renderer) who(c *Client) (template.HTML, error) {
-	if c == nil || clean(c.Name) == "" {
+	if c == nil || c.Unnamed || clean(c.Name) == "" {
 		return rd.catalogue.html("error.app")
 	}
 	return rd.catalogue.html("error.app_named", "client", rd.quoted(*c))

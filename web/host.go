@@ -53,6 +53,9 @@ func lettersOf(ascii string) string {
 // String returns the whole host.
 func (h Host) String() string { return h.Before + h.Bold + h.After }
 
+// Name returns the host without its port.
+func (h Host) Name() string { return h.Before + h.Bold }
+
 // printable shows bytes that are no host: visible ASCII alone, at most 255.
 func printable(s string) string {
 	var b strings.Builder

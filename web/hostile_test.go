@@ -36,12 +36,15 @@ func TestCS12HostileNamesStayInert(t *testing.T) {
 			consent.Required[0].Title, consent.Required[0].Detail = s, s
 			consent.Groups[0].Permissions[0].Title, consent.Groups[0].Permissions[0].Scope = "", s
 			consent.ClientID, consent.RedirectURI, consent.Scopes = s, s, s
+			consent.Warnings, consent.Doubtful = []web.Warning{web.WarningDifferentSite, web.WarningAddress}, s
+			consent.GoesTo = web.Host{Before: s}
 			for _, p := range []web.Page{consent,
 				web.SignIn{Client: &client, Server: s, Email: s, Txn: "x"},
 				web.Return{Client: client, Host: s, Spent: true},
-				web.Account{Frame: web.Frame{Account: s, SignOut: "x"}, Apps: []web.ConnectedApp{{Key: "k", Client: client, Server: s}},
+				web.Account{Frame: web.Frame{Account: s, SignOut: "x"}, Apps: []web.ConnectedApp{{Key: "k", Client: client, Server: s, From: &web.Host{Before: s}, Goes: web.DestinationApp, Host: web.Host{Bold: s}}},
 					Sessions: []web.Session{{Browser: s, IP: s}}},
-				web.Error{Case: web.CaseRedirectURI, Client: &client, Code: s, Received: s, ClientID: s},
+				web.Error{Case: web.CaseRedirectURI, Client: &client, Code: s, Received: s, ClientID: s, From: &web.Host{Before: s}},
+				web.Error{Case: web.CaseDocumentUnread, Host: s},
 			} {
 				body := write(t, rd, 200, p).Body.String()
 				if strings.Contains(body, "<script") || strings.Contains(body, "<img") || strings.Contains(body, `" onfocus="`) ||

@@ -29,6 +29,8 @@ type Host struct {
 type Client struct {
 	// Name is already normalised and cut (registration.DisplayName); "" shows the client_id.
 	Name string
+	// Unnamed says that Name is the client_id, since the app gave none.
+	Unnamed bool
 	// Tag is one of the Tag constants.
 	Tag ClientTag
 }
@@ -182,8 +184,11 @@ type Return struct {
 // one resource, grouped.
 type ConnectedApp struct {
 	// Key names the group in the disconnect form: opaque, URL-safe.
-	Key         string
-	Client      Client
+	Key    string
+	Client Client
+	// From is the host of the app's metadata document, nil without one; Goes and
+	// Host say where access went.
+	From        *Host
 	Goes        Destination
 	Host        Host
 	Server      string
@@ -316,9 +321,12 @@ type Error struct {
 	// AskedFor, Registered are the fact rows of the redirect case.
 	AskedFor   *Host
 	Registered []Host
+	// From is the row "Says it is from": the host of the client's metadata document,
+	// nil without one.
+	From *Host
 	// ReturnURL and ReturnHost make the button "Return to {host}" (D14).
 	ReturnURL, ReturnHost string
-	// WaitSeconds belongs to too_many and unavailable.
+	// WaitSeconds belongs to too_many, unavailable and document_unread.
 	WaitSeconds int
 	// Reference is what to tell a help desk; also in the log and X-Request-Id.
 	Reference string

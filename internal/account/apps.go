@@ -94,6 +94,10 @@ func (h *Handler) describe(ctx context.Context, a app) (web.ConnectedApp, error)
 	newest := a.grants[0]
 	shown := web.ConnectedApp{Key: a.key, Client: client, Installations: len(a.grants), ConnectedAt: newest.CreatedAt}
 	shown.Goes, shown.Host, _ = registration.DescribeRedirect(newest.RedirectURI)
+	if registration.IsClientURL(a.clientID) { // of a removed client, too
+		from := web.NewHost(a.clientID)
+		shown.From = &from
+	}
 	var scopes []string
 	for _, g := range a.grants {
 		shown.ConnectedAt = earlier(shown.ConnectedAt, g.CreatedAt)
@@ -109,7 +113,7 @@ func (h *Handler) describe(ctx context.Context, a app) (web.ConnectedApp, error)
 func (h *Handler) client(ctx context.Context, id string) (web.Client, error) {
 	c, err := h.o.Clients.GetClient(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return web.Client{Name: registration.NormalizeName(id), Tag: web.TagNotVerified}, nil
+		return web.Client{Name: registration.NormalizeName(id), Unnamed: true, Tag: web.TagNotVerified}, nil
 	}
 	if err != nil {
 		return web.Client{}, err

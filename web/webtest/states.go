@@ -27,6 +27,9 @@ func Options() web.Options {
 		PrivacyURL: "https://fernhill.example/privacy", HelpContact: "help@fernhill.example", Now: Now}
 }
 
+// documentID is the client_id of an app that has a metadata document.
+const documentID = "https://quill.example/oauth/client.json"
+
 func client() web.Client { return web.Client{Name: "Quill Desktop", Tag: web.TagNotVerified} }
 
 // Consent is the page of an app that registered itself and waits on this computer.
@@ -54,8 +57,8 @@ func Consent() web.Consent {
 // this computer (pages.md 4.2).
 func Document() web.Consent {
 	return with(Consent(), func(p *web.Consent) {
-		from := web.NewHost("https://quill.example/oauth/client.json")
-		p.From, p.SelfRegistered, p.ClientID = &from, false, "https://quill.example/oauth/client.json"
+		from := web.NewHost(documentID)
+		p.From, p.SelfRegistered, p.ClientID = &from, false, documentID
 	})
 }
 
@@ -66,7 +69,7 @@ func website(p *web.Consent) {
 }
 
 func account() web.Account {
-	now := Now()
+	now, quill, borealis := Now(), web.NewHost(documentID), web.NewHost("https://borealis.example/client.json")
 	perms := []web.Permission{{Scope: "calendar:read", Title: "See your calendars and events"}, {Scope: "calendar:odd"}}
 	return web.Account{
 		Frame: web.Frame{Account: "mina.okafor@fernhill.example", SignOut: "opaque"}, Now: now, Txn: "opaque", AccessMinutes: 10,
@@ -76,6 +79,10 @@ func account() web.Account {
 				ConnectedAt: now.AddDate(0, 0, -18), LastUsedAt: now.Add(-2 * time.Hour), EndsAt: now.AddDate(0, 0, 30), Installations: 2},
 			{Key: "a2", Client: client(), Goes: web.DestinationLoopback, Host: web.NewHost("http://127.0.0.1:1/"), Server: "Team Calendar",
 				Permissions: perms[:1], ConnectedAt: now.Add(-time.Minute), Installations: 1},
+			{Key: "a4", Client: client(), From: &quill, Goes: web.DestinationLoopback, Host: web.NewHost("http://127.0.0.1:53682/"), Server: "Team Calendar",
+				Permissions: perms[:1], ConnectedAt: now.AddDate(0, 0, -3), LastUsedAt: now.Add(-time.Hour), EndsAt: now.AddDate(0, 0, 29), Installations: 1},
+			{Key: "a5", Client: web.Client{Name: "Borealis", Tag: web.TagNotVerified}, From: &borealis, Goes: web.DestinationWebsite,
+				Host: web.NewHost("https://login.aurora.example/cb"), Server: "Team Calendar", ConnectedAt: now.AddDate(0, 0, -2), Installations: 1},
 			{Key: "a3", Client: web.Client{Name: "build-helper", Tag: web.TagRegisteredSelf}, Goes: web.DestinationApp, Host: web.Host{Bold: "cursor:"},
 				Server: "Build Farm", ConnectedAt: now.AddDate(-1, 0, 0), LastUsedAt: now.AddDate(0, 0, -61), EndsAt: now.Add(30 * time.Hour), Installations: 1},
 		},
@@ -98,7 +105,7 @@ func States() []State {
 	signIn := web.SignIn{RequestID: "req-1", Txn: "opaque", Client: &client, Server: "Team Calendar"}
 	ret := web.Return{Frame: web.Frame{Account: "mina.okafor@fernhill.example"}, Client: client, Allowed: true, Goes: web.DestinationLoopback,
 		Host: "127.0.0.1", URL: "http://127.0.0.1:53682/callback?code=abc&iss=http%3A%2F%2Flocalhost", Automatic: true}
-	plain := web.NewHost("https://collect.quill-login.example/cb")
+	plain, quill := web.NewHost("https://collect.quill-login.example/cb"), web.NewHost(documentID)
 	all := []State{
 		{"sign-in", 200, signIn},
 		{"sign-in-account", 200, web.SignIn{Txn: "opaque"}},
@@ -109,7 +116,7 @@ func States() []State {
 		{"sign-in-disabled", 422, with(signIn, func(p *web.SignIn) { p.Problem = web.ProblemDisabled })},
 		{"sign-in-confirm", 200, with(signIn, func(p *web.SignIn) { p.Confirm, p.Email = true, "mina.okafor@fernhill.example" })},
 		{"consent", 200, Consent()},
-		{"consent-too-quick", 422, with(Consent(), func(p *web.Consent) { p.TooQuick = true })},
+		{"consent-too-quick", 200, with(Consent(), func(p *web.Consent) { p.TooQuick = true })},
 		{"consent-website", 200, with(Consent(), func(p *web.Consent) {
 			p.Goes, p.GoesTo, p.Warnings = web.DestinationWebsite, web.NewHost("https://app.atlas.example/cb"), []web.Warning{web.WarningOtherSite}
 			p.RedirectURI, p.Others, p.FirstSeenToday, p.FirstSeen = "https://app.atlas.example/cb", 1, false, now.AddDate(-1, -2, 0)
@@ -161,8 +168,12 @@ func States() []State {
 		})},
 		{"consent-document-verified", 200, with(with(Document(), website), func(p *web.Consent) {
 			p.Client.Tag, p.Warnings, p.FirstSeen, p.FirstSeenToday, p.Others = web.TagVerified, nil, now.AddDate(0, -1, 0), false, 41
-			p.Groups[0].Permissions[1].OffAtFirst = false
+			p.Groups[0].Permissions[1].Checked, p.Groups[0].Permissions[1].OffAtFirst = true, false
 		})},
+		{"consent-document-wider", 200, with(with(Document(), website), func(p *web.Consent) {
+			p.Required[0].Before, p.Groups[0].Permissions[0].Before, p.FirstSeen, p.FirstSeenToday = true, true, now.AddDate(0, -2, 0), false
+		})},
+		{"consent-document-unnamed", 200, with(Document(), func(p *web.Consent) { p.Client.Name, p.Client.Unnamed = p.ClientID, true })},
 		{"return-loopback", 200, ret},
 		{"return-website", 200, with(ret, func(p *web.Return) {
 			p.Goes, p.Host, p.URL = web.DestinationWebsite, "app.atlas.example", "https://app.atlas.example/cb?code=abc"
@@ -198,14 +209,31 @@ func States() []State {
 		{"error-redirect_uri-facts", 400, web.Error{Case: web.CaseRedirectURI, Client: &client, AskedFor: &plain, Registered: []web.Host{web.NewHost("http://127.0.0.1/cb")},
 			Reference: "7Q4M-2KXD", Code: "invalid_request: redirect_uri does not match a registered value", ClientID: "c_8Jt2mQv4",
 			Received: "https://collect.quill-login.example/cb", At: now}},
+		{"error-redirect_uri-document", 400, web.Error{Case: web.CaseRedirectURI, Client: &client, AskedFor: &plain, Registered: []web.Host{web.NewHost("http://127.0.0.1/cb")},
+			From: &quill, Reference: "7Q4M-2KXD", ClientID: documentID, Code: "invalid_request: redirect_uri does not match a registered value",
+			Received: "https://collect.quill-login.example/cb", At: now}},
 		{"error-client_error-return", 400, web.Error{Case: web.CaseClientError, Client: &client, Reference: "7Q4M-2KXD", Code: "unsupported_response_type",
 			ReturnURL: "http://127.0.0.1:53682/callback?error=unsupported_response_type", ReturnHost: "127.0.0.1"}},
 		{"error-too_many-wait", 429, web.Error{Case: web.CaseTooMany, WaitSeconds: 30, Reference: "7Q4M-2KXD"}},
 	}
 	for _, c := range ErrorCases() {
-		all = append(all, State{"error-" + string(c), 400, web.Error{Case: c, Reference: "7Q4M-2KXD", At: now}})
+		all = append(all, State{"error-" + string(c), 400, stop(c)})
 	}
 	return all
+}
+
+// stop is an error page as people meet it.
+func stop(c web.ErrorCase) web.Error {
+	page := web.Error{Case: c, Reference: "7Q4M-2KXD", At: Now()}
+	switch c {
+	case web.CaseClientDenied, web.CaseClientWaiting:
+		page.Host, page.ClientID = "quill.example", documentID
+	case web.CaseDocumentUnread:
+		page.Host, page.ClientID, page.WaitSeconds = "quill.example", documentID, 60
+	case web.CaseDocumentInvalid:
+		page.Host, page.ClientID, page.Code = "quill.example", documentID, "invalid_client: client_id must be the URL of the document"
+	}
+	return page
 }
 
 // ErrorCases returns every stop.
