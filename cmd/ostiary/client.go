@@ -235,14 +235,22 @@ func newClientRemoveCmd(c *cli) *cobra.Command {
 }
 
 func (c *cli) removeClient(cmd *cobra.Command, a *registration.Admin, id string) error {
+	return c.endClient(cmd, a, id, "removes", "removed", a.Remove)
+}
+
+// endClient runs a step that ends every access people gave a client, after asking,
+// and prints how many grants that were. does and done are the step's verb: "This
+// removes it", "removed it".
+func (c *cli) endClient(cmd *cobra.Command, a *registration.Admin, id, does, done string,
+	step func(ctx context.Context, id string) (ended int, err error)) error {
 	client, err := a.Show(cmd.Context(), id)
 	if err != nil {
 		return clientError(id, err)
 	}
-	if err := c.confirm(cmd, "This removes %q (%s) and ends every access people gave it.", client.DisplayName(), id); err != nil {
+	if err := c.confirm(cmd, "This %s %q (%s) and ends every access people gave it.", does, client.DisplayName(), id); err != nil {
 		return err
 	}
-	ended, err := a.Remove(cmd.Context(), id)
+	ended, err := step(cmd.Context(), id)
 	if err != nil {
 		return clientError(id, err)
 	}
@@ -251,7 +259,7 @@ func (c *cli) removeClient(cmd *cobra.Command, a *registration.Admin, id string)
 		GrantsEnded int    `json:"grants_ended"`
 	}{id, ended}
 	return c.print(cmd, result, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "removed %s; %d grants ended\n", id, ended)
+		_, _ = fmt.Fprintf(w, "%s %s; %d grants ended\n", done, id, ended)
 	})
 }
 

@@ -62,24 +62,7 @@ removed client could come back; a blocked one cannot.`,
 }
 
 func (c *cli) blockClient(cmd *cobra.Command, a *registration.Admin, id string) error {
-	client, err := a.Show(cmd.Context(), id)
-	if err != nil {
-		return clientError(id, err)
-	}
-	if err := c.confirm(cmd, "This keeps out %q (%s) and ends every access people gave it.", client.DisplayName(), id); err != nil {
-		return err
-	}
-	ended, err := a.Block(cmd.Context(), id)
-	if err != nil {
-		return clientError(id, err)
-	}
-	result := struct {
-		ClientID    string `json:"client_id"`
-		GrantsEnded int    `json:"grants_ended"`
-	}{id, ended}
-	return c.print(cmd, result, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "blocked %s; %d grants ended\n", id, ended)
-	})
+	return c.endClient(cmd, a, id, "keeps out", "blocked", a.Block)
 }
 
 func newClientUnblockCmd(c *cli) *cobra.Command {
