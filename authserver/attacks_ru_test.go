@@ -111,18 +111,21 @@ func (k *kit) tryRegister(method string, redirects ...string) (answer, map[strin
 	return got, doc
 }
 
+// unregistrable are redirect URIs that no client may have, by the case.
+var unregistrable = map[string][]string{
+	"RU-06": {webCallback + "#", webCallback + "#x", programCallback + "#", appCallback + "#"},
+	"RU-12": {"javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:https://app.example/x", "about:blank",
+		"JaVaScRiPt:alert(1)", "\tjavascript:alert(1)", "java\nscript:alert(1)", " javascript:alert(1)", "javascript://app.example/%0aalert(1)", "view-source:https://app.example"},
+	"RU-13": {"*", "https://*.example/cb", "https://app.example/*", "https://app.example/[a-z]+", "https://app.example/.*", "https://(a|b).example/cb", "https://app.example/cb$"},
+	"RU-14": {"http://app.example/cb", "http://app.example:80/cb", "http://0.0.0.0/cb", "http://127.0.0.2/cb", "http://localhost.evil.example/cb"},
+	"RU-15": {webCallback + "?code=x", webCallback + "?state=x", webCallback + "?a=b&iss=x", webCallback + "?error=x", webCallback + "?c%6fde=x"},
+}
+
 // TestRU_Register: what may not be registered leaves no row, also beside a good
 // one.
 func TestRU_Register(t *testing.T) {
 	each(t, func(t *testing.T, k *kit) {
-		for id, uris := range map[string][]string{
-			"RU-06": {webCallback + "#", webCallback + "#x", programCallback + "#", appCallback + "#"},
-			"RU-12": {"javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:https://app.example/x", "about:blank",
-				"JaVaScRiPt:alert(1)", "\tjavascript:alert(1)", "java\nscript:alert(1)", " javascript:alert(1)", "javascript://app.example/%0aalert(1)", "view-source:https://app.example"},
-			"RU-13": {"*", "https://*.example/cb", "https://app.example/*", "https://app.example/[a-z]+", "https://app.example/.*", "https://(a|b).example/cb", "https://app.example/cb$"},
-			"RU-14": {"http://app.example/cb", "http://app.example:80/cb", "http://0.0.0.0/cb", "http://127.0.0.2/cb", "http://localhost.evil.example/cb"},
-			"RU-15": {webCallback + "?code=x", webCallback + "?state=x", webCallback + "?a=b&iss=x", webCallback + "?error=x", webCallback + "?c%6fde=x"},
-		} {
+		for id, uris := range unregistrable {
 			for _, uri := range uris {
 				k.sub(id+" "+uri, func(t *testing.T) {
 					for _, method := range []string{registration.AuthNone, registration.AuthClientSecretBasic} {
