@@ -57,9 +57,9 @@ type tokenAuth string
 
 const (
 	inBody       tokenAuth = "client_id in the body"
-	probesBasic  tokenAuth = "Basic with an empty password, then client_id in the body" // x/oauth2
-	rawBasic     tokenAuth = "Basic without form-encoding"                              // TypeScript: btoa
-	encodedBasic tokenAuth = "Basic, form-encoded, and client_id in the body"           // Python
+	probesBasic  tokenAuth = "Basic, without a secret too, then all in the body" // x/oauth2, which does not know the method
+	rawBasic     tokenAuth = "Basic without form-encoding"                       // TypeScript: btoa
+	encodedBasic tokenAuth = "Basic, form-encoded, and client_id in the body"    // Python
 	secretInBody tokenAuth = "client_id and client_secret in the body"
 	byKey        tokenAuth = "a client assertion"
 )
@@ -246,6 +246,10 @@ func libraries() []profile {
 			state: "go", auth: probesBasic},
 		{name: "go-sdk, registers", dynamic: public("Go client", []string{"http://127.0.0.1:3142/callback"}, nil), needs: needsPKCE,
 			redirects: []string{"http://127.0.0.1:3142/callback"}, resource: testkit.Resource, aud: testkit.Resource, scope: "files:read", state: "go", auth: probesBasic},
+		// the probe fails, and the retry has the same code (A18)
+		{name: "go-sdk, with a secret for the body", added: &registration.AddOptions{Name: "Go service", RedirectURIs: []string{"https://go.example/callback"},
+			AuthMethod: registration.AuthClientSecretPost}, redirects: []string{"https://go.example/callback"}, resource: testkit.Resource, aud: testkit.Resource,
+			scope: "files:read", state: "go", auth: probesBasic},
 		{name: "rmcp, registers", dynamic: public("Rust client", []string{"http://localhost:8080/callback"}, metadata{"application_type": "native"}),
 			redirects: []string{"http://localhost:8080/callback"}, resource: testkit.Resource, aud: testkit.Resource, scope: allScopes, state: "rmcp", auth: inBody,
 			refreshes: asRMCP},

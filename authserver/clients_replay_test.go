@@ -287,6 +287,9 @@ func (w *replay) askToken(c *played, form url.Values) answer {
 	if got.status == http.StatusOK {
 		return got
 	}
+	if c.app.secret != "" {
+		return w.askTokenBy(c, secretInBody, form)
+	}
 	return w.askTokenBy(c, inBody, form)
 }
 
@@ -301,7 +304,7 @@ func (w *replay) askTokenBy(c *played, auth tokenAuth, form url.Values) answer {
 	case inBody:
 		form.Set("client_id", c.app.id)
 	case probesBasic:
-		basic(url.QueryEscape(c.app.id), "")
+		basic(url.QueryEscape(c.app.id), url.QueryEscape(c.app.secret))
 	case rawBasic:
 		basic(c.app.id, c.app.secret)
 	case encodedBasic:
