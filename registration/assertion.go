@@ -3,17 +3,14 @@ package registration
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
@@ -42,11 +39,9 @@ type Assertion struct {
 	// ClientID is its iss and sub.
 	ClientID string
 
-	alg               jwa.SignatureAlgorithm
-	keyID             string
-	jtiHash           []byte
-	expiresAt         time.Time
-	signed, signature []byte
+	jwt       *signedJWT
+	jtiHash   []byte
+	expiresAt time.Time
 }
 
 // AssertionStore remembers the assertions that were used. internal/sqlstore
@@ -72,41 +67,31 @@ type Assertions struct {
 // Read parses an assertion and applies every rule that needs neither client nor
 // key; the error, invalid_client, says which was broken.
 func (a *Assertions) Read(raw oauth.Secret, now time.Time) (*Assertion, error) {
-	compact := raw.Reveal()
-	if len(compact) > maxAssertion {
-		return nil, refuse("is larger than %d bytes", maxAssertion)
+	jwt, err := readSignedJWT(raw.Reveal(), maxAssertion)
+	if err != nil {
+		return nil, refuse("%s", err)
 	}
-	parts := strings.Split(compact, ".")
-	if len(parts) != 3 { // five would be a JWE
-		return nil, refuse("is not a signed JWT in compact form")
+	// draft-ietf-oauth-rfc7523bis §4 has a type of its own; RFC 7523 none, and
+	// clients in use send JWT or nothing. Any other is another kind of token.
+	if !slices.Contains([]string{"", "jwt", "client-authentication+jwt"}, jwt.typ) {
+		return nil, refuse("has a typ that is neither client-authentication+jwt nor JWT")
 	}
-	var decoded [3][]byte
-	for i, part := range parts {
-		b, err := decodeSegment(part)
-		if err != nil || len(b) == 0 {
-			return nil, refuse("is not three parts in base64url without padding")
-		}
-		decoded[i] = b
-	}
-	as := &Assertion{signed: []byte(compact[:len(parts[0])+1+len(parts[1])]), signature: decoded[2]}
-	if err := as.readHeader(decoded[0]); err != nil {
-		return nil, err
-	}
-	return as, a.readClaims(as, decoded[1], now)
+	as := &Assertion{jwt: jwt}
+	return as, a.readClaims(as, now)
 }
 
 // Check proves that c made the assertion and uses it up, as the last step: what
 // is refused uses nothing up (A18). ErrAssertion and *oauth.Error are the
 // client's failures, any other error is ours.
 func (a *Assertions) Check(ctx context.Context, c *Client, as *Assertion, now time.Time) error {
-	if want := c.Metadata.TokenEndpointAuthSigningAlg; want != "" && want != as.alg.String() {
+	if want := c.Metadata.TokenEndpointAuthSigningAlg; want != "" && want != as.jwt.alg.String() {
 		return fmt.Errorf("%w: alg is not the registered token_endpoint_auth_signing_alg", ErrAssertion)
 	}
-	key, err := a.Keys.find(ctx, c, as.keyID, as.alg)
+	key, err := a.Keys.find(ctx, c, as.jwt.keyID, as.jwt.alg)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAssertion, err)
 	}
-	if err := key.verify(as.alg, as.signed, as.signature); err != nil {
+	if err := key.verify(as.jwt.alg, as.jwt.signed, as.jwt.signature); err != nil {
 		return fmt.Errorf("%w: the signature is not valid: %w", ErrAssertion, err)
 	}
 	fresh, err := a.Used.UseAssertion(ctx, c.ID, as.jtiHash, as.expiresAt.Add(assertionSkew), now)
@@ -124,40 +109,9 @@ func refuse(format string, args ...any) *oauth.Error {
 	return oauth.InvalidClient("client_assertion "+format, args...)
 }
 
-// readHeader applies RFC 7515 §4.1 and RFC 8725 §3. Members that point at keys
-// (jwk, jku, x5c, x5u) are never used: a key is the client's by registration.
-func (as *Assertion) readHeader(b []byte) error {
-	h, err := readObject(b)
-	if err != nil {
-		return refuse("has a header that is not a JSON object with unique members")
-	}
-	var alg, typ string
-	if err := errors.Join(h.string("alg", &alg, maxWord), h.string("typ", &typ, maxWord), h.string("kid", &as.keyID, maxWord)); err != nil {
-		return refuse("has an alg, typ or kid in its header that is no string or too long")
-	}
-	if as.alg = jwa.SignatureAlgorithm(alg); !slices.Contains(assertionAlgorithms[:], as.alg) {
-		return refuse("has an alg that is none of %s", strings.Join(AssertionAlgorithms(), ", "))
-	}
-	// draft-ietf-oauth-rfc7523bis §4 has a type of its own; RFC 7523 none, and
-	// clients in use send JWT or nothing. Any other is another kind of token.
-	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
-	case "", "jwt", "client-authentication+jwt":
-	default:
-		return refuse("has a typ that is neither client-authentication+jwt nor JWT")
-	}
-	// RFC 7515 §4.1.11: an extension marked critical that we do not know; we know none
-	if h.has("crit") || h.has("b64") || h.has("zip") {
-		return refuse("has an extension in its header that is not supported")
-	}
-	return nil
-}
-
 // readClaims applies RFC 7523 §3.
-func (a *Assertions) readClaims(as *Assertion, payload []byte, now time.Time) error {
-	c, err := readObject(payload)
-	if err != nil {
-		return refuse("has claims that are not a JSON object with unique members")
-	}
+func (a *Assertions) readClaims(as *Assertion, now time.Time) error {
+	c := as.jwt.claims
 	var iss, sub, jti string
 	if err := errors.Join(c.string("iss", &iss, maxIssuer), c.string("sub", &sub, maxIssuer), c.string("jti", &jti, maxJTI)); err != nil {
 		return refuse("has an iss, sub or jti that is no string or too long")
@@ -222,13 +176,4 @@ func (m members) seconds(name string) (time.Time, bool) {
 	}
 	whole, frac := math.Modf(f)
 	return time.Unix(int64(whole), int64(frac*1e9)), true
-}
-
-// decodeSegment is strict: no line break and no stray bits, so that an
-// assertion has one spelling only.
-func decodeSegment(s string) ([]byte, error) {
-	if strings.ContainsAny(s, "\r\n") {
-		return nil, errors.New("line break in base64url")
-	}
-	return base64.RawURLEncoding.Strict().DecodeString(s)
 }
