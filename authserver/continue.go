@@ -130,6 +130,10 @@ func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	if !client.Enabled() {
 		return stopped(http.StatusBadRequest, web.CaseClientDisabled, req)
 	}
+	// what the client gave up since may be somebody else's by now (DR-16)
+	if _, err := registration.MatchRedirectURI(client.Metadata.RedirectURIs, req.RedirectURI); err != nil {
+		return redirectPage(client, oauth.Params{"redirect_uri": {req.RedirectURI}}, err)
+	}
 	next, err := s.decide(ctx, req, client, sess)
 	if err != nil {
 		return err

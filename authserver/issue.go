@@ -33,7 +33,7 @@ var errAnswered = errors.New("authorization request is already finished")
 // Between the decision and its execution what it rested on may go away.
 var (
 	errSessionGone = errors.New("the session ended meanwhile")
-	errConsentGone = errors.New("the remembered consent was withdrawn meanwhile")
+	errConsentGone = errors.New("the remembered consent, or the client as it was, is gone")
 )
 
 // outcome is what finish made.
@@ -99,24 +99,18 @@ func (s *Server) finish(ctx context.Context, req *flow.AuthorizationRequest, c *
 // request, so that none waits for another in a circle; the consent of an answer
 // comes last here, since nobody else knows the new grant.
 func (s *Server) hold(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session, next nextStep, now time.Time) error {
-	held, err := s.o.SessionRows.HoldSession(ctx, sess.ID, sess.Subject, now)
+	live, err := s.o.SessionRows.HoldSession(ctx, sess.ID, sess.Subject, now)
 	if err != nil {
 		return err
 	}
 	switch {
-	case !held:
+	case !live:
 		return errSessionGone
 	case next.refusal != nil:
 		return nil
 	}
-	if err := s.o.Clients.TouchClient(ctx, c.ID, now); err != nil {
-		if errors.Is(err, store.ErrNotFound) {
-			return clientPage(c.ID, err)
-		}
+	if err := s.holdClient(ctx, c, now); err != nil || next.answered {
 		return err
-	}
-	if next.answered {
-		return nil
 	}
 	row, err := s.o.Consents.HoldConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)
 	if errors.Is(err, store.ErrNotFound) {
@@ -130,6 +124,25 @@ func (s *Server) hold(ctx context.Context, req *flow.AuthorizationRequest, c *re
 		return errConsentGone
 	}
 	return err
+}
+
+// holdClient makes the client's row stay as it is, unless it is another than the
+// decision was about.
+func (s *Server) holdClient(ctx context.Context, c *registration.Client, now time.Time) error {
+	if err := s.o.Clients.TouchClient(ctx, c.ID, now); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			return clientPage(c.ID, err)
+		}
+		return err
+	}
+	held, err := s.o.Clients.GetClient(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if held.DocumentHash != c.DocumentHash || !held.Enabled() {
+		return errConsentGone
+	}
+	return nil
 }
 
 // issueCode lets fosite validate the stored parameters again and drive the code
@@ -230,6 +243,9 @@ func (s *Server) remember(ctx context.Context, req *flow.AuthorizationRequest, c
 	row := consent.Consent{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI, Resource: req.Resource,
 		Scopes: slices.Clone(next.scopes), StayConnected: next.stayConnected, DocumentHash: c.DocumentHash,
 		CreatedAt: now, UpdatedAt: now}
+	if c.UpdatedAt.After(req.DecidedAt) {
+		row.DocumentHash = "" // the person has not seen what the client says now (CI-17)
+	}
 	// held, or what a disconnect forgets meanwhile would come back with the union
 	before, err := s.o.Consents.HoldConsent(ctx, row.Subject, row.ClientID, row.RedirectURI, row.Resource)
 	switch {

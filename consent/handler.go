@@ -158,7 +158,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.tooQuick = h.o.Now().Sub(shownAt) < minReading
 	decision := form.Get("decision")
-	if c.tooQuick || decision == "review" {
+	changed := q.client.UpdatedAt.After(shownAt) // an answer is one to what its page said (CI-17)
+	if changed || c.tooQuick || decision == "review" {
 		c.tooQuick = c.tooQuick && decision != "review"
 		return h.page(w, r, q, c)
 	}
@@ -224,6 +225,9 @@ func (h *Handler) question(ctx context.Context, sess *flow.Session, req flow.Aut
 	if !q.client.Enabled() {
 		return q, stop(http.StatusBadRequest, web.CaseClientDisabled, req, errors.New("client is disabled"))
 	}
+	if _, err := registration.MatchRedirectURI(q.client.Metadata.RedirectURIs, req.RedirectURI); err != nil {
+		return q, redirectGone(q.client, req, err)
+	}
 	q.res, err = h.o.Resources.ByIdentifier(ctx, req.Resource)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !q.client.MayUseResource(q.res.Canonical) {
 		// AU-06: a resource that the client may not use is never on the page
@@ -243,6 +247,14 @@ func (h *Handler) question(ctx context.Context, sess *flow.Session, req flow.Aut
 	q.offer = newOffer(q.res, scopes)
 	q.stay = q.client.MayUseGrant(registration.GrantRefreshToken)
 	return q, nil
+}
+
+// redirectGone stops a request whose redirect URI the client gave up since.
+func redirectGone(c registration.Client, req flow.AuthorizationRequest, cause error) *endpoint.PageError {
+	stopped := stop(http.StatusBadRequest, web.CaseRedirectURI, req, cause)
+	described := registration.Describe(&c)
+	stopped.Page.Client, stopped.Page.Received = &described, req.RedirectURI
+	return stopped
 }
 
 // allowedNow drops the scopes that may no longer be granted (SC-04).
