@@ -142,7 +142,7 @@ func runCell(t *testing.T, c cell, turn int) *limitation {
 		p.check(t, c, got)
 	}
 	if t.Failed() {
-		t.Logf("token requests: %+v\nserver:\n%s", p.requests, p.logs)
+		t.Logf("token requests: %v\nserver:\n%s", p.requests, p.logs)
 	}
 	return limit
 }

@@ -33,7 +33,8 @@ export class LibraryClient {
     try {
       await this.list();
     } catch (error) {
-      if (error.error !== "invalid_client" || preRegistered) throw error;
+      if ((await codeOf(error)) !== "invalid_client") throw error;
+      if (preRegistered) throw new Error("invalid_client", { cause: error });
       await this.identify();
       this.tokens = await this.authorize(this.scope);
       return;
@@ -94,6 +95,12 @@ export class LibraryClient {
     await send({ method: "notifications/initialized" });
     return send({ id: 2, method: "tools/call", params: { name, arguments: args } });
   }
+}
+
+// codeOf returns the error of a token response, which libraries leave unread
+// when a WWW-Authenticate header is with it.
+async function codeOf(error) {
+  return error.error ?? (error.response?.bodyUsed === false ? (await error.response.json()).error : undefined);
 }
 
 // privateKey imports the client's key for ES256.

@@ -21,7 +21,18 @@ type limitation struct {
 }
 
 // limitations is as narrow as the truth; at most one row fits a cell.
-var limitations = []limitation{}
+var limitations = []limitation{
+	{client: "sdk-v1", situation: "wider", after: "tool", sees: "Server returned 403 after trying upscoping",
+		words: "1.32.2 answers 403 insufficient_scope with a refresh when it has a refresh token, which cannot widen the scope, and then gives up"},
+	{client: "go-sdk", kind: "private_key_jwt",
+		words: "1.8.0 has no private_key_jwt for the authorization code grant"},
+	{client: "go-sdk", kind: "basic", sees: "invalid_client",
+		words: "1.8.0 sends the secret of a client added beforehand by client_secret_post whenever the server lists that method"},
+	{client: "go-sdk", kind: "dcr", situation: "deleted", after: "deleted", sees: "invalid_client",
+		words: "1.8.0 returns the refresh's invalid_client to its caller and does not register again"},
+	{client: "go-sdk", kind: "cimd", situation: "deleted", after: "deleted", sees: "invalid_client",
+		words: "1.8.0 returns the refresh's invalid_client to its caller and does not ask for authorization again"},
+}
 
 // limitationOf returns the row that fits the cell, or nil.
 func limitationOf(c cell) *limitation {

@@ -35,7 +35,7 @@ func pairwise(all []cell) (chosen []cell) {
 			cover(open, c)
 		}
 		for len(open) > 0 {
-			best := best(candidates, open)
+			best := best(candidates, open, chosen)
 			cover(open, best)
 			chosen = append(chosen, best)
 		}
@@ -49,18 +49,28 @@ func cover(open map[pair]bool, c cell) {
 	}
 }
 
-// best returns the first cell in which the most open pairs meet.
-func best(cells []cell, open map[pair]bool) (best cell) {
-	most := 0
+// best returns the cell in which the most open pairs meet; of several the one
+// whose factors were chosen least, so that the table fills evenly.
+func best(cells []cell, open map[pair]bool, chosen []cell) (best cell) {
+	uses := map[string]int{}
+	for _, c := range chosen {
+		for _, f := range c.factors() {
+			uses[f]++
+		}
+	}
+	most, least := 0, 0
 	for _, c := range cells {
-		n := 0
+		n, used := 0, 0
 		for _, p := range c.pairs() {
 			if open[p] {
 				n++
 			}
 		}
-		if n > most {
-			best, most = c, n
+		for _, f := range c.factors() {
+			used += uses[f]
+		}
+		if n > most || n == most && used < least {
+			best, most, least = c, n, used
 		}
 	}
 	return best

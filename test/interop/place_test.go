@@ -63,6 +63,11 @@ type tokenRequest struct {
 	refreshToken            oauth.Secret // the one it got
 }
 
+// String leaves the token out.
+func (r tokenRequest) String() string {
+	return fmt.Sprintf("%s of %s by %s: %d", r.grant, r.clientID, r.method, r.status)
+}
+
 // newPlace starts everything for one cell.
 func newPlace(t *testing.T, db *sqlstore.Store, hosts ...*testkit.HTTPSHost) *place {
 	t.Helper()
