@@ -25,8 +25,8 @@ func (k *kit) addAccount(name string, p *testkit.Person) {
 // TestAR_ClientAndRedirect: before client and redirect URI are proven nothing
 // is sent anywhere.
 func TestAR_ClientAndRedirect(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
-		a := k.operatorApp(registration.AuthNone, appRedirect)
+	eachKind(t, func(t *testing.T, k *kit) {
+		a := k.trustedApp(appRedirect)
 		two := k.register(appRedirect, "https://app.example.net/other")
 		k.connect(two, nil)
 		evil := "https://evil.example/cb"
@@ -55,6 +55,16 @@ func TestAR_ClientAndRedirect(t *testing.T) {
 			if err := k.DB.DeleteClient(k.ctx, gone.id); err != nil {
 				t.Fatal(err)
 			}
+			if k.publish != nil {
+				// its document is still there, so it is a client nobody approved; what
+				// keeps it out is to block it. A document that is gone is CI-07
+				k.toConsent(k.person, k.authorizeURL(gone, nil))
+				if _, err := k.App.Clients.Block(k.ctx, gone.id); err != nil {
+					t.Fatal(err)
+				}
+				k.stopped(k.authorizeURL(gone, nil))
+				return
+			}
 			k.stopped(k.authorizeURL(gone, nil))
 			// A20: the client has no signal, so the person is told how to reset it
 			if page := k.open(k.person, k.authorizeURL(gone, nil)); !strings.Contains(page.Body, "<li>") {
@@ -62,7 +72,7 @@ func TestAR_ClientAndRedirect(t *testing.T) {
 			}
 		})
 		k.sub("AR-17 disabled client", func(t *testing.T) {
-			off := k.operatorApp(registration.AuthNone, appRedirect)
+			off := k.trustedApp(appRedirect)
 			if _, err := k.App.Clients.Disable(k.ctx, off.id); err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +83,7 @@ func TestAR_ClientAndRedirect(t *testing.T) {
 
 // TestAR_Refused: mistakes for which the client may be told.
 func TestAR_Refused(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		var fetched atomic.Int32
 		inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fetched.Add(1) }))
 		t.Cleanup(inside.Close)
@@ -123,7 +133,7 @@ func TestAR_Refused(t *testing.T) {
 // TestAR10: a site that sends a browser here gets no silent code for a program
 // on this machine, whose client_id any process may claim (A34, D11).
 func TestAR10_CrossSite(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(loopbackRedirect)
 		k.connect(a, nil)
 		ask := k.authorizeURL(a, nil)
@@ -153,7 +163,7 @@ func TestAR10_CrossSite(t *testing.T) {
 }
 
 func TestAR11_PromptNone(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		c := k.newCast()
 		silent := values("prompt", "none")
 		k.sub("AR-11 no session", func(t *testing.T) {
@@ -182,7 +192,7 @@ func TestAR11_PromptNone(t *testing.T) {
 }
 
 func TestAR13_TamperedForm(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(appRedirect)
 		page := k.toConsent(k.person, k.authorizeURL(a, nil))
 		form := page.Form("/consent")
@@ -214,7 +224,7 @@ func TestAR13_TamperedForm(t *testing.T) {
 }
 
 func TestAR14_RequestOfAnotherBrowser(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(appRedirect)
 		victims := k.toConsent(k.person, k.authorizeURL(a, nil))
 		attacker := k.addPerson("mallory")
@@ -239,7 +249,7 @@ func TestAR14_RequestOfAnotherBrowser(t *testing.T) {
 }
 
 func TestAR15_ReplayAndExpiry(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(appRedirect)
 		k.sub("AR-15 replay of an approved request", func(t *testing.T) {
 			page := k.toConsent(k.person, k.authorizeURL(a, nil))
@@ -282,7 +292,7 @@ func TestAR15_ReplayAndExpiry(t *testing.T) {
 
 // TestAR18: nobody bounces a person through us by a mistake made on purpose.
 func TestAR18_OpenRedirection(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		c := k.newCast()
 		for name, tt := range map[string]struct {
 			changes url.Values
@@ -319,7 +329,7 @@ func TestAR18_OpenRedirection(t *testing.T) {
 }
 
 func TestAR19_UnregisteredParameters(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(appRedirect)
 		hostile := values("acr_values", "<script>alert(1)</script>", "claims", `{"id_token":{"x":null}}`,
 			"login_hint", `"><script>alert(1)</script>`, "ui_locales", "'><img src=x>", "unknown", "<svg onload=x>")
@@ -338,7 +348,7 @@ func TestAR19_UnregisteredParameters(t *testing.T) {
 
 // TestAR20: the browser's session decides, and nothing else.
 func TestAR20_CredentialsOfAnother(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(appRedirect)
 		minas := k.connect(a, nil).body.AccessToken
 		noor := k.addPerson("noor")

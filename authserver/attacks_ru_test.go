@@ -21,9 +21,9 @@ const (
 // TestRU_Authorize: a redirect URI that is not registered stops at /authorize,
 // before any sign-in page (RU-20), and nothing is sent to it.
 func TestRU_Authorize(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		dynamic := k.register(webCallback, programCallback, appCallback)
-		operators := k.operatorApp(registration.AuthNone, webCallback, programCallback, appCallback)
+		operators := k.trustedApp(webCallback, programCallback, appCallback)
 		k.connect(dynamic, nil)
 		for id, uris := range map[string][]string{
 			"RU-01": {webCallback + "/", webCallback + "/x", webCallback + "?x=1", "https://app.example/CB", webCallback + ";x", webCallback + "%2e",
@@ -65,7 +65,7 @@ func TestRU_Authorize(t *testing.T) {
 // TestA8: localhost, 127.0.0.1 and [::1] are three hosts, each with any port,
 // and a registered port or query stays meaningful where it must.
 func TestA8_A9_Loopback(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		for _, tt := range []struct {
 			registered string
 			good, bad  []string
@@ -122,7 +122,8 @@ var unregistrable = map[string][]string{
 }
 
 // TestRU_Register: what may not be registered leaves no row, also beside a good
-// one.
+// one. For documents: TestCI10_RU_RedirectsOfDocuments and
+// TestRU18_InternationalizedHostOfADocument.
 func TestRU_Register(t *testing.T) {
 	each(t, func(t *testing.T, k *kit) {
 		for id, uris := range unregistrable {
@@ -169,7 +170,7 @@ func TestRU18_InternationalizedHost(t *testing.T) {
 
 // TestRU19: what came at /authorize is what /token compares with.
 func TestRU19_TokenRequest(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(webCallback, "https://app.example/other", programCallback)
 		a.redirect = "http://127.0.0.1:4000/cb"
 		for _, sent := range []string{"https://app.example/other", webCallback, programCallback, "http://127.0.0.1:4001/cb", "http://localhost:4000/cb"} {
@@ -193,7 +194,7 @@ func TestRU19_TokenRequest(t *testing.T) {
 
 // TestAR04: the only registered URI may be left out, and is then the one.
 func TestAR04_OnlyRedirectURI(t *testing.T) {
-	each(t, func(t *testing.T, k *kit) {
+	eachKind(t, func(t *testing.T, k *kit) {
 		a := k.register(appRedirect)
 		back, err := k.person.Authorize(k.ctx, k.authorizeURL(a, url.Values{"redirect_uri": nil}))
 		if err != nil || !strings.HasPrefix(back.String(), appRedirect+"?") || back.Query().Get("iss") != testkit.Issuer {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
@@ -69,7 +68,7 @@ func (k *kit) submit(p *testkit.Person, on *testkit.Page, f *testkit.Form, chang
 
 // cast are the clients that decision D14 tells apart.
 type cast struct {
-	// trusted was added by the operator, approved was approved before by k.person,
+	// trusted was added or verified by the operator, approved was approved before by k.person,
 	// stranger by nobody.
 	trusted, approved, stranger app
 }
@@ -77,7 +76,7 @@ type cast struct {
 // newCast makes the three clients and signs k.person in.
 func (k *kit) newCast() cast {
 	k.t.Helper()
-	c := cast{trusted: k.operatorApp(registration.AuthNone, appRedirect),
+	c := cast{trusted: k.trustedApp(appRedirect),
 		approved: k.register(appRedirect), stranger: k.register(appRedirect)}
 	k.connect(c.approved, nil)
 	return c

@@ -35,6 +35,8 @@ type kit struct {
 	ctx    context.Context
 	person *testkit.Person
 	remote string // whence clients ask, "" for the usual address
+	// publish, when set, makes register publish metadata documents instead.
+	publish func(redirects ...string) app
 }
 
 func newKit(t *testing.T, db *sqlstore.Store, opts ...testkit.ServerOption) *kit {
@@ -50,13 +52,31 @@ func each(t *testing.T, fn func(t *testing.T, k *kit)) {
 	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) { fn(t, newKit(t, db)) })
 }
 
+// eachKind runs fn with clients that registered themselves, and again with
+// clients of metadata documents, each on both databases.
+func eachKind(t *testing.T, fn func(t *testing.T, k *kit)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("registered", func(t *testing.T) { each(t, fn) })
+	t.Run("document", func(t *testing.T) {
+		eachWorld(t, []string{"quill.example"}, func(t *testing.T, w *world) {
+			w.kit.publish = w.introduce
+			fn(t, w.kit)
+		}, roomForDocuments)
+	})
+}
+
 // app is a client as its developer sees it.
 type app struct{ id, secret, method, redirect string }
 
 // register registers a public client by RFC 7591: each time another one, since a
-// version of its own makes it no repetition.
+// version of its own makes it no repetition. In the second run of eachKind it
+// makes one of a metadata document.
 func (k *kit) register(redirects ...string) app {
 	k.t.Helper()
+	if k.publish != nil {
+		return k.publish(redirects...)
+	}
 	body, _ := json.Marshal(map[string]any{"client_name": "Quill", "redirect_uris": redirects,
 		"token_endpoint_auth_method": "none", "software_version": rand.Text()})
 	resp, err := k.Client().Post(k.URL("/register"), "application/json", strings.NewReader(string(body)))
@@ -81,6 +101,20 @@ func (k *kit) operatorApp(method string, redirects ...string) app {
 		k.t.Fatal(err)
 	}
 	return app{id: c.ID, secret: secret.Reveal(), method: method, redirect: redirects[0]}
+}
+
+// trustedApp makes a public client that the operator vouches for: added by
+// them, or, in the second run of eachKind, verified.
+func (k *kit) trustedApp(redirects ...string) app {
+	k.t.Helper()
+	if k.publish == nil {
+		return k.operatorApp(registration.AuthNone, redirects...)
+	}
+	a := k.publish(redirects...)
+	if _, err := k.App.Clients.Verify(k.ctx, a.id); err != nil {
+		k.t.Fatal(err)
+	}
+	return a
 }
 
 // authorizeURL is an authorization request with changes: nil removes.

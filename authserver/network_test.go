@@ -2,6 +2,7 @@ package authserver_test
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"net"
 	"net/netip"
@@ -149,4 +150,16 @@ func newWorld(t *testing.T, db *sqlstore.Store, names []string, opts ...testkit.
 	server := testkit.NewServerWithOutbound(t, db, w.outbound(t, time.Minute), opts...)
 	w.kit = &kit{Server: server, t: t, ctx: t.Context(), person: server.Person()}
 	return w
+}
+
+// introduce publishes a document of a client of its own and lets somebody name it,
+// so that the server knows it.
+func (w *world) introduce(redirects ...string) app {
+	w.t.Helper()
+	a := w.site.publish("/"+rand.Text()+".json", map[string]any{"redirect_uris": redirects}, redirects...)
+	w.open(w.Person(), w.authorizeURL(a, values("prompt", "none"))) // which stores no request
+	if _, err := w.DB.GetClient(w.ctx, a.id); err != nil {
+		w.t.Fatal(err)
+	}
+	return a
 }
