@@ -72,14 +72,16 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		now := h.o.Now()
+		if err := h.o.Consents.DeleteConsents(ctx, "", c.ID, ""); err != nil {
+			return err
+		}
 		ended, err := h.o.Grants.EndGrants(ctx, grant.Filter{ClientID: c.ID}, grant.ReasonClient, now)
 		if err != nil {
 			return err
 		}
 		event := audit.New(ctx, now, audit.Event{Name: "client.removed", Actor: c.ID, ClientID: c.ID,
 			Detail: map[string]string{"grants_ended": strconv.Itoa(ended)}})
-		return errors.Join(h.o.Consents.DeleteConsents(ctx, "", c.ID, ""), h.o.Clients.DeleteClient(ctx, c.ID),
-			h.o.Audit.Append(ctx, event))
+		return errors.Join(h.o.Clients.DeleteClient(ctx, c.ID), h.o.Audit.Append(ctx, event))
 	})
 	if err != nil {
 		return fmt.Errorf("remove client: %w", err)
