@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
+	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
 )
 
@@ -94,5 +96,10 @@ func (s *Server) issueClientCredentials(ctx context.Context, u *unit) error {
 	if u.now.Sub(u.client.LastUsedAt) < touchInterval {
 		return nil
 	}
-	return s.o.Clients.TouchClient(ctx, u.client.ID, u.now)
+	err := s.o.Clients.TouchClient(ctx, u.client.ID, u.now)
+	if errors.Is(err, store.ErrNotFound) { // removed or blocked since it authenticated
+		u.result = nil
+		return errClient(u.header != "").With(err)
+	}
+	return err
 }
