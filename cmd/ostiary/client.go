@@ -30,35 +30,56 @@ func newClientCmd(c *cli) *cobra.Command {
 
 // withClients calls fn with the administration of clients.
 func (c *cli) withClients(ctx context.Context, fn func(a *registration.Admin) error) error {
-	return c.withClientsAt(ctx, nil, fn)
+	return c.withClientsAt(ctx, nil, "", fn)
 }
 
 // withClientsAt is withClients for a change that limits a client to resources,
-// which must be registered: at another one it could never get a token.
-func (c *cli) withClientsAt(ctx context.Context, resources []string, fn func(a *registration.Admin) error) error {
+// which must be registered: at another one it could never get a token. Scopes that
+// none of them has are told of: they may come later.
+func (c *cli) withClientsAt(ctx context.Context, resources []string, scope string, fn func(a *registration.Admin) error) error {
 	return c.withStore(ctx, func(cfg *config.Config, db *sqlstore.Store) error {
+		var known []resource.Resource
 		for _, uri := range resources {
-			if err := isRegistered(ctx, cfg, db, uri); err != nil {
+			r, err := registered(ctx, cfg, db, uri)
+			if err != nil {
 				return err
 			}
+			known = append(known, r)
+		}
+		if unknown := unknownScopes(known, scope); len(unknown) > 0 {
+			_, _ = fmt.Fprintf(c.err, "hint: no resource of this client has the scope %s; ostiary resource show lists what each has\n", strings.Join(unknown, ", "))
 		}
 		return fn(&registration.Admin{Clients: db, Documents: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now})
 	})
 }
 
-// isRegistered refuses a resource that no client could ask for.
-func isRegistered(ctx context.Context, cfg *config.Config, db *sqlstore.Store, uri string) error {
+// registered returns a resource, and refuses one that no client could ask for.
+func registered(ctx context.Context, cfg *config.Config, db *sqlstore.Store, uri string) (resource.Resource, error) {
 	if _, err := oauth.CanonicalResource(uri); err != nil {
-		return resourceError(uri, err)
+		return resource.Resource{}, resourceError(uri, err)
 	}
 	if err := adoptIssuer(ctx, cfg, db); err != nil {
-		return err
+		return resource.Resource{}, err
 	}
 	registry := &resource.Registry{Store: db, Issuer: cfg.Issuer, Dev: cfg.Dev()}
-	if _, err := registry.ByIdentifier(ctx, uri); !errors.Is(err, store.ErrNotFound) {
-		return err
+	r, err := registry.ByIdentifier(ctx, uri)
+	if errors.Is(err, store.ErrNotFound) {
+		return r, withHint(fmt.Errorf("%s is not a registered resource", uri), "ostiary resource add %s", uri)
 	}
-	return withHint(fmt.Errorf("%s is not a registered resource", uri), "ostiary resource add %s", uri)
+	return r, err
+}
+
+// unknownScopes returns the scopes that none of the resources has. One that
+// declares no scopes has them all.
+func unknownScopes(resources []resource.Resource, scope string) []string {
+	if len(resources) == 0 || slices.ContainsFunc(resources, func(r resource.Resource) bool { return len(r.Scopes) == 0 }) {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Fields(scope), func(name string) bool {
+		return name == oauth.OfflineAccess || slices.ContainsFunc(resources, func(r resource.Resource) bool {
+			return slices.ContainsFunc(r.Scopes, func(s resource.Scope) bool { return s.Name == name })
+		})
+	})
 }
 
 func newClientAddCmd(c *cli) *cobra.Command {
@@ -81,7 +102,7 @@ func newClientAddCmd(c *cli) *cobra.Command {
 			if o.Secret, err = given.read(c); err != nil {
 				return err
 			}
-			return c.withClientsAt(cmd.Context(), o.Resources, func(a *registration.Admin) error {
+			return c.withClientsAt(cmd.Context(), o.Resources, o.Scope, func(a *registration.Admin) error {
 				added, secret, err := a.Add(cmd.Context(), o)
 				if err != nil {
 					return clientError("", err)
@@ -108,7 +129,7 @@ func newClientListCmd(c *cli) *cobra.Command {
 		Long: `List clients, oldest first. EXPIRES is when a client that registered itself will
 be removed if nobody uses it (client_idle_expiry); one that somebody is connected
 with has none.`,
-		Example: `  ostiary client list --expires-within 168h`,
+		Example: `  ostiary client list --expires-within 7d`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withStore(cmd.Context(), func(cfg *config.Config, db *sqlstore.Store) error {
 				clients, err := db.ListClients(cmd.Context())
@@ -129,7 +150,7 @@ with has none.`,
 				return c.printClients(cmd, clients, ends)
 			})
 		}}
-	cmd.Flags().DurationVar(&within, "expires-within", 0, "only clients that will be removed within this time")
+	daysVar(cmd.Flags(), &within, "expires-within", "only clients that will be removed within this `duration`, like 48h or 14d")
 	addJSON(cmd)
 	return cmd
 }
@@ -169,7 +190,7 @@ wants access.`,
 			if fs.Changed("resource") && len(resources) == 1 && resources[0] == "" {
 				resources = nil
 			}
-			return c.withClientsAt(cmd.Context(), resources, func(a *registration.Admin) error {
+			return c.withClientsAt(cmd.Context(), resources, scope, func(a *registration.Admin) error {
 				client, err := a.Update(cmd.Context(), args[0], o)
 				return c.printEdited(cmd, args[0], client, err)
 			})
@@ -247,7 +268,7 @@ func (c *cli) endClient(cmd *cobra.Command, a *registration.Admin, id, does, don
 	if err != nil {
 		return clientError(id, err)
 	}
-	if err := c.confirm(cmd, "This %s %q (%s) and ends every access people gave it.", does, client.DisplayName(), id); err != nil {
+	if err := c.confirm(cmd, "This %s %s and ends every access people gave it.", does, called(client)); err != nil {
 		return err
 	}
 	ended, err := step(cmd.Context(), id)
@@ -375,6 +396,9 @@ func clientError(id string, err error) error {
 	var oe *oauth.Error
 	switch {
 	case errors.Is(err, store.ErrNotFound):
+		if strings.HasPrefix(id, "https://") {
+			return withHint(fmt.Errorf("nobody has come with the client %q yet", id), "it is known once somebody connects with it; cimd_policy allows or denies its host before")
+		}
 		return withHint(fmt.Errorf("there is no client %q", id), "ostiary client list shows them all")
 	case errors.Is(err, registration.ErrOff):
 		return withHint(fmt.Errorf("%s is disabled or blocked, so it was not verified", id), "ostiary client enable or ostiary client unblock lets it in again")
@@ -382,6 +406,14 @@ func clientError(id string, err error) error {
 		return withHint(usagef("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client add --help shows the flags")
 	}
 	return err
+}
+
+// called names a client in a question: what it calls itself proves nothing.
+func called(client registration.Client) string {
+	if name := client.DisplayName(); name != "" {
+		return fmt.Sprintf("%q (%s)", name, client.ID)
+	}
+	return client.ID
 }
 
 // given returns the flag's value, or nil when the flag was left out.

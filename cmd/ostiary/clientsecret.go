@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
@@ -16,7 +14,7 @@ import (
 
 // defaultKeepOld is how long a rotated secret stays good when nothing is said:
 // time to change every machine in a working week.
-const defaultKeepOld = 7 * 24 * time.Hour
+const defaultKeepOld = 7 * day
 
 // secretSource is where a secret comes from that an earlier system made: never
 // the command line, which other users of the machine can see (D18).
@@ -49,13 +47,14 @@ func (s *secretSource) read(c *cli) (oauth.Secret, error) {
 
 // rotation are the flags of rotate-secret.
 type rotation struct {
-	keep, until string
+	until       string
+	keep        time.Duration
 	now, endOld bool
 	given       secretSource
 }
 
 func newClientRotateSecretCmd(c *cli) *cobra.Command {
-	var r rotation
+	r := rotation{keep: defaultKeepOld}
 	cmd := &cobra.Command{Use: "rotate-secret CLIENT_ID", Short: "Give a client a new secret, printed once; the old one stays good for a while",
 		Args: cobra.ExactArgs(1),
 		Long: `Give a client a new secret and print it once. The old secret stays good beside it
@@ -71,7 +70,7 @@ the other. What people allowed the client stays.
 			return c.rotateSecret(cmd, args[0], r)
 		}}
 	fs := cmd.Flags()
-	fs.StringVar(&r.keep, "keep-old", "", "how long the old secret stays good, a `duration` like 48h or 14d (default 7d)")
+	daysVar(fs, &r.keep, "keep-old", "how long the old secret stays good, a `duration` like 48h or 14d")
 	fs.StringVar(&r.until, "until", "", "until when it stays good, a `date` (its beginning, UTC) or a time like 2027-01-31T18:00:00Z")
 	fs.BoolVar(&r.now, "now", false, "end every earlier secret at once")
 	fs.BoolVar(&r.endOld, "end-old", false, "make no new secret, only end the old one")
@@ -128,32 +127,21 @@ func (r *rotation) oldUntil(now time.Time) (time.Time, error) {
 			return t, nil
 		}
 		return time.Time{}, withHint(usagef("--until %q is neither a date nor a time", r.until), "write 2027-01-31 or 2027-01-31T18:00:00Z")
-	case r.keep != "":
-		keep, err := parseDays(r.keep)
-		if err != nil || keep <= 0 {
-			return time.Time{}, withHint(usagef("--keep-old %q is not a duration", r.keep), "write e.g. 48h or 14d; --now ends the old secret at once")
-		}
-		return now.Add(keep), nil
+	case r.keep <= 0:
+		return time.Time{}, withHint(usagef("--keep-old must be more than 0"), "--now ends the old secret at once")
 	}
-	return now.Add(defaultKeepOld), nil
-}
-
-// parseDays is time.ParseDuration that also knows days.
-func parseDays(s string) (time.Duration, error) {
-	days, ok := strings.CutSuffix(s, "d")
-	if !ok {
-		return time.ParseDuration(s)
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	return time.Duration(n) * 24 * time.Hour, err
+	return now.Add(r.keep), nil
 }
 
 func rotationError(err error) error {
+	var oe *oauth.Error
 	switch {
 	case errors.Is(err, registration.ErrSecretRotating):
 		return withHint(err, "wait, or end it with --end-old; --now ends every earlier secret and makes a new one")
 	case errors.Is(err, registration.ErrNoOldSecret):
 		return withHint(err, "nothing was changed")
+	case errors.As(err, &oe) && oe.HTTPStatus() < 500:
+		return withHint(usagef("%s", oe.Description), "nothing was changed; ostiary client show tells how a client authenticates")
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (c *cli) withInitialTokens(ctx context.Context, fn func(cfg *config.Config,
 func newClientTokenAddCmd(c *cli) *cobra.Command {
 	o := registration.NewInitialAccessToken{Uses: 1, Life: registration.DefaultInitialTokenLife}
 	cmd := &cobra.Command{Use: "add", Short: "Make an initial access token and print it once", Args: cobra.NoArgs,
-		Example: `  ostiary client token add --name "Atlas team" --uses 20 --expires-in 720h`,
+		Example: `  ostiary client token add --name "Atlas team" --uses 20 --expires-in 30d`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if strings.TrimSpace(o.Name) == "" {
 				return withHint(usagef("--name is required: it tells later whom the token was given to"),
@@ -55,7 +55,7 @@ func newClientTokenAddCmd(c *cli) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&o.Name, "name", "", "whom it is for, a `name` shown by list")
 	fs.IntVar(&o.Uses, "uses", o.Uses, "how many clients it may register")
-	fs.DurationVar(&o.Life, "expires-in", o.Life, "how long it is good")
+	daysVar(fs, &o.Life, "expires-in", "how long it is good, a `duration` like 48h or 30d")
 	addJSON(cmd)
 	return cmd
 }
@@ -76,16 +76,24 @@ func newClientTokenListCmd(c *cli) *cobra.Command {
 }
 
 func newClientTokenRemoveCmd(c *cli) *cobra.Command {
-	return &cobra.Command{Use: "remove ID", Short: "Remove an initial access token; clients registered with it stay", Args: cobra.ExactArgs(1),
+	cmd := &cobra.Command{Use: "remove ID", Short: "Remove an initial access token; clients registered with it stay", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.confirm(cmd, "Nobody can register a client with %s from now on.", args[0]); err != nil {
+				return err
+			}
 			return c.withInitialTokens(cmd.Context(), func(_ *config.Config, a *registration.InitialAccessTokens) error {
 				if err := a.Remove(cmd.Context(), args[0]); err != nil {
 					return initialTokenError(args[0], err)
 				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
-				return err
+				result := struct {
+					ID string `json:"id"`
+				}{args[0]}
+				return c.print(cmd, result, func(w io.Writer) { _, _ = fmt.Fprintf(w, "removed %s\n", args[0]) })
 			})
 		}}
+	addYes(cmd)
+	addJSON(cmd)
+	return cmd
 }
 
 // initialTokenView is an initial access token as the command line prints it;

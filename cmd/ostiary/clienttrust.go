@@ -38,7 +38,7 @@ func (c *cli) verifyClient(cmd *cobra.Command, a *registration.Admin, id string)
 		return err
 	}
 	if text := likeness(like); text != "" && client.Enabled() && !client.Trusted() {
-		if err := c.confirm(cmd, "%q (%s) %s.", client.DisplayName(), id, text); err != nil {
+		if err := c.confirm(cmd, "%s %s.", called(client), text); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitDone
 	}
-	report(c.err, cmd.CommandPath(), err)
+	report(c.err, cmd.CommandPath(), explainedGroup(err))
 	var usage *usageError
 	if !c.running || errors.As(err, &usage) {
 		return exitUsage

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,17 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		return withHint(err, "did you mean %s %s?", cmd.CommandPath(), near[0])
 	}
 	return withHint(err, "%s --help lists the commands", cmd.CommandPath())
+}
+
+// exclusive is what cobra says of flags that exclude one another.
+var exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(\S+) (\S+).*\] were all set$`)
+
+// explainedGroup says the same in words.
+func explainedGroup(err error) error {
+	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
+		return withHint(usagef("--%s and --%s exclude one another", m[1], m[2]), "give one of them")
+	}
+	return err
 }
 
 // flagError adds to an unknown or broken flag the one that is meant.
