@@ -251,7 +251,7 @@ func checkOperatorClient(m *ClientMetadata, resources []string) ([]string, error
 		return nil, err
 	}
 	if len(canonical) == 0 && slices.Contains(m.GrantTypes, GrantClientCredentials) {
-		return nil, oauth.InvalidClientMetadata("client_credentials needs the resources the client may use: no person is there to choose (D23)")
+		return nil, oauth.InvalidClientMetadata("client_credentials needs the resources the client may use: no person is there to choose")
 	}
 	return canonical, nil
 }

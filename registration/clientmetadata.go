@@ -256,7 +256,7 @@ func (m *ClientMetadata) narrowGrants(r rules) error {
 	}
 	if slices.Contains(m.GrantTypes, GrantClientCredentials) && m.TokenEndpointAuthMethod == AuthNone {
 		// RFC 6749 §4.4: only for confidential clients
-		return oauth.InvalidClientMetadata("grant_types client_credentials needs a client with a secret")
+		return oauth.InvalidClientMetadata("grant_types client_credentials needs a client with a secret or keys")
 	}
 	return nil
 }
