@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/netguard"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
@@ -327,7 +327,14 @@ func TestCA11_JWKSURI(t *testing.T) {
 			}
 		}))
 		other := testkit.NewHTTPSHost(t, http.NotFoundHandler(), "other.example")
-		k := &kit{Server: testkit.NewServerWithHosts(t, db, []*testkit.HTTPSHost{host}), t: t, ctx: t.Context()}
+		outbound := testkit.OutboundOptions(host)
+		_, port, _ := strings.Cut(other.Host, ":")
+		outbound.OwnHosts = []string{"id.example.com"}
+		client, err := netguard.New(outbound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &kit{Server: testkit.NewServerWithOutbound(t, db, client), t: t, ctx: t.Context()}
 		k.person = k.Person()
 		at := func(uri string) keyApp { return keyApp{k.registerKeys(`"jwks_uri":"` + uri + `"`), k, key} }
 
@@ -342,16 +349,29 @@ func TestCA11_JWKSURI(t *testing.T) {
 		if n := host.Requests(); n != 1 {
 			t.Errorf("%d fetches for two requests, want 1", n)
 		}
-		_, port, _ := strings.Cut(other.Host, ":")
-		host.Resolver.Set("private.example", []netip.Addr{netip.MustParseAddr("127.0.0.1")})
-		for name, uri := range map[string]string{
-			"redirect": host.URL + "/redirect", "10 MB": host.URL + "/large", "missing": host.URL + "/missing",
-			"private address": "https://127.0.0.1:" + port + "/good", "loopback name": "https://localhost:" + port + "/good",
-			"metadata service": "https://169.254.169.254/latest", "private by DNS": "https://private.example:" + port + "/good",
-			"ourselves": testkit.Issuer + "/jwks.json",
-		} {
+		host.Resolver.Set("private.example", addresses("127.0.0.1"))
+		host.Resolver.Set("metadata.example", addresses("169.254.169.254"))
+		host.Resolver.Set("mixed.example", addresses(publicAddress, "10.0.0.1"))
+		private := map[string]string{"private address": "https://127.0.0.1:" + port + "/good", "loopback name": "https://localhost:" + port + "/good",
+			"metadata service": "https://169.254.169.254/latest", "other port": "https://private.example:" + port + "/good",
+			"10/8": "https://10.0.0.1/keys", "ourselves": testkit.Issuer + "/jwks.json"}
+		for name, uri := range private {
+			t.Run("DR-08 CA-11 "+name, func(*testing.T) {
+				k.denied(400, "invalid_client_metadata", func() answer { return k.tryRegisterKeys(`"jwks_uri":"` + uri + `"`) })
+			})
+		}
+		// what the operator writes is not judged when it is written, but it is not asked either
+		byOperator := func(uri string) keyApp { return keyApp{k.keyClient(registration.AddOptions{JWKSURI: uri}), k, key} }
+		apps := map[string]keyApp{
+			"redirect": at(host.URL + "/redirect"), "10 MB": at(host.URL + "/large"), "missing": at(host.URL + "/missing"),
+			"private by DNS": at("https://private.example/good"), "metadata service by DNS": at("https://metadata.example/good"),
+			"private beside public": at("https://mixed.example/good"), "no such name": at("https://none.example/good"),
+		}
+		for name, uri := range private {
+			apps["of the operator: "+name] = byOperator(uri)
+		}
+		for name, a := range apps {
 			t.Run("CA-11 "+name, func(t *testing.T) {
-				a := at(uri)
 				code := k.code(a.app, nil)
 				got := k.denied(401, "invalid_client", func() answer { return k.redeem(a.app, code, a.prove()) })
 				if strings.Contains(got.raw, "127.0.0.1") || strings.Contains(got.raw, "jwks_uri") {

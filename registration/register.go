@@ -68,6 +68,10 @@ type Options struct {
 	// Audit and Tx record the event with the row (D35). Required.
 	Audit audit.Store
 	Tx    store.Transactor
+	// CheckURL, when set, reports with an error that a URL will never be asked for
+	// how it is written, as *netguard.Client does, so that a client whose jwks_uri
+	// could not be read is told at once (DR-08).
+	CheckURL func(rawURL string) error
 	// Limit, when set, is asked before the body is read, by network source; it
 	// returns how long to wait, 0 for not at all.
 	Limit func(ctx context.Context, source string) (time.Duration, error)
@@ -232,6 +236,18 @@ func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, oauth.InvalidClientMetadata("the body could not be read").With(err)
 	}
 	return doc, nil
+}
+
+// checkKeysURL refuses a jwks_uri that no request of ours will go to. Nothing is
+// asked yet (DR-08).
+func (h *Handler) checkKeysURL(uri string) error {
+	if uri == "" || h.o.CheckURL == nil {
+		return nil
+	}
+	if err := h.o.CheckURL(uri); err != nil {
+		return oauth.InvalidClientMetadata("jwks_uri must be on a public host, by its name, on port 443").With(err)
+	}
+	return nil
 }
 
 // knownScope leaves out scopes that no resource has or that a self-registered

@@ -168,6 +168,9 @@ func (h *Handler) readMetadata(ctx context.Context, doc members) (ClientMetadata
 	if err := h.o.Policy.checkRedirects(m.RedirectURIs); err != nil {
 		return ClientMetadata{}, err
 	}
+	if err := h.checkKeysURL(m.JWKSURI); err != nil {
+		return ClientMetadata{}, err
+	}
 	m.SoftwareStatement = raw
 	m.Scope, err = h.knownScope(ctx, m.Scope)
 	return m, err

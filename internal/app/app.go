@@ -173,7 +173,7 @@ func (a *App) registration(attempts *ratelimit.Limiter, clientKeys *registration
 	}
 	return registration.New(registration.Options{Issuer: a.cfg.Issuer, Edge: a.edge, Limit: attempts.Wait, Clients: a.db,
 		Resources: a.db, InitialTokens: a.db, Statements: statements, Grants: a.db, Consents: a.db, Audit: a.db, Tx: a.db,
-		Now: a.o.Now, Policy: registration.Policy{Mode: registration.Mode(a.cfg.Registration),
+		CheckURL: a.Outbound.Check, Now: a.o.Now, Policy: registration.Policy{Mode: registration.Mode(a.cfg.Registration),
 			Management: registration.Management(a.cfg.RegistrationManagement), PerSource: a.cfg.RegistrationPerHour,
 			Total: a.cfg.RegistrationPerHourTotal, RedirectHosts: a.cfg.RegistrationRedirectHosts,
 			RedirectSchemes: a.cfg.RegistrationRedirectSchemes}})
