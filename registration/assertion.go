@@ -88,6 +88,9 @@ func (a *Assertions) Check(ctx context.Context, c *Client, as *Assertion, now ti
 		return fmt.Errorf("%w: alg is not the registered token_endpoint_auth_signing_alg", ErrAssertion)
 	}
 	key, err := a.Keys.find(ctx, c, as.jwt.keyID, as.jwt.alg)
+	if errors.Is(err, errKeysAway) {
+		return oauth.Unavailable(clientKeysRetry, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAssertion, err)
 	}

@@ -99,6 +99,12 @@ func (k *ClientKeys) find(ctx context.Context, c *Client, kid string, alg jwa.Si
 	return clientKey{}, errNoKey
 }
 
+// errKeysAway reports keys that may be had later, so that the client is not told
+// that it is unknown: it would throw its registration away (A19). It says of a
+// host only what the host said: why another one does not answer would tell what
+// stands behind an address (CI-15).
+var errKeysAway = errors.New("the keys cannot be had now")
+
 // errNoKey reports an assertion that none of the client's keys can check.
 var errNoKey = errors.New("no key of the client, or more than one, has this kid and alg")
 
@@ -155,11 +161,13 @@ func (k *ClientKeys) attempt(ctx context.Context, c *Client) error {
 	if s == nil { // made room for others meanwhile
 		return err
 	}
-	if s.failed = err; err == nil {
-		s.keys, s.fetchedAt = keys, k.o.Now()
-	} else if !s.fetchedAt.IsZero() {
+	if err != nil && !s.fetchedAt.IsZero() {
+		err = fmt.Errorf("%w: %w", errKeysAway, err)
 		k.o.Log.WarnContext(ctx, "keys of a client could not be fetched again; the last ones are used for an hour at most",
 			slog.String("event", "client.keys_stale"), slog.String("client_id", c.ID), slog.String("cause", err.Error()))
+	}
+	if s.failed = err; err == nil {
+		s.keys, s.fetchedAt = keys, k.o.Now()
 	}
 	return err
 }
@@ -209,7 +217,10 @@ func (k *ClientKeys) fetch(ctx context.Context, uri string) (clientKeys, error) 
 	if err != nil {
 		return nil, err
 	}
-	if res.Status != http.StatusOK { // a redirect too: it could lead anywhere (CA-11)
+	switch {
+	case res.Status >= 500 || res.Status == http.StatusTooManyRequests:
+		return nil, fmt.Errorf("%w: status %d", errKeysAway, res.Status)
+	case res.Status != http.StatusOK: // a redirect too: it could lead anywhere (CA-11)
 		return nil, fmt.Errorf("status %d", res.Status)
 	}
 	return parseJWKS(res.Body)
@@ -228,7 +239,7 @@ func (k *ClientKeys) limit(ctx context.Context, uri string) error {
 		return fmt.Errorf("limit fetches: %w", err)
 	}
 	if wait > 0 {
-		return fmt.Errorf("too many fetches from its host: the next one in %s", wait)
+		return fmt.Errorf("%w: too many fetches from its host, the next one in %s", errKeysAway, wait)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/netguard"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 )
@@ -100,6 +101,20 @@ func (k *uriKit) want(t *testing.T, key *testkit.ClientKey, ok bool, fetches int
 	}
 }
 
+// wantAway checks that the client is told to come again, and not that it is
+// unknown: it would register anew (A19).
+func (k *uriKit) wantAway(t *testing.T, key *testkit.ClientKey, fetches int) {
+	t.Helper()
+	err := k.present(t, key)
+	var oe *oauth.Error
+	if !errors.As(err, &oe) || oe.HTTPStatus() != http.StatusServiceUnavailable || oe.RetryAfter <= 0 || errors.Is(err, registration.ErrAssertion) {
+		t.Errorf("key %s: %v, want 503 with Retry-After", key.KID, err)
+	}
+	if got := k.host.count(); got != fetches {
+		t.Errorf("key %s: %d fetches so far, want %d", key.KID, got, fetches)
+	}
+}
+
 func TestJWKSURICache(t *testing.T) {
 	t.Parallel()
 	first, second := testkit.NewClientKey(t, "ES256", "first"), testkit.NewClientKey(t, "ES256", "second")
@@ -140,9 +155,10 @@ func TestJWKSURIStale(t *testing.T) {
 	k.clock.Advance(54 * time.Minute)
 	k.want(t, key, true, 3)
 	k.clock.Advance(time.Minute) // an hour
-	k.want(t, key, false, 4)
+	k.host.set(nil, 0, netguard.ErrRefused)
+	k.wantAway(t, key, 4)
 	k.host.set(testkit.JWKS(t, key), 200, nil)
-	k.want(t, key, false, 4) // asked a moment ago
+	k.wantAway(t, key, 4) // asked a moment ago
 	k.clock.Advance(30 * time.Second)
 	k.want(t, key, true, 5)
 }
@@ -175,10 +191,18 @@ func TestCA11_JWKSURIAnswers(t *testing.T) {
 			k.want(t, key, true, 2)
 		})
 	}
-	t.Run("CA-11 budget of the host", func(t *testing.T) {
+	for _, status := range []int{429, 500, 503} {
+		t.Run(fmt.Sprintf("A19 status %d passes", status), func(t *testing.T) {
+			k := newURIKit(nil)
+			k.host.set(good, status, nil)
+			k.wantAway(t, key, 1)
+			k.wantAway(t, key, 1)
+		})
+	}
+	t.Run("CA-11 A19 budget of the host", func(t *testing.T) {
 		k := newURIKit(good)
 		k.limit = time.Minute
-		k.want(t, key, false, 0)
+		k.wantAway(t, key, 0)
 		k.clock.Advance(30 * time.Second)
 		k.client.VerifiedAt = k.clock.Now() // the operator's clients are not in it
 		k.want(t, key, true, 1)
@@ -251,7 +275,7 @@ func TestCA11_BudgetOfStrangersIsNotTheOperatorsClients(t *testing.T) {
 	key := testkit.NewClientKey(t, "ES256", "first")
 	k := newURIKit(testkit.JWKS(t, key))
 	k.limit = time.Minute
-	k.want(t, key, false, 0)
+	k.wantAway(t, key, 0)
 	k.client.Kind = registration.KindOperator
 	k.want(t, key, true, 1)
 }
