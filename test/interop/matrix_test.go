@@ -21,13 +21,15 @@ func TestMain(m *testing.M) {
 }
 
 // clients are the rows of the table, in its order.
-var clients = []string{"sdk-v1", "sdk-v2", "go-sdk", "openid-client", "oauth4webapi"}
+var clients = []string{"sdk-v1", "sdk-v2", "go-sdk", "mcp-remote", "inspector", "openid-client", "oauth4webapi"}
 
 // drivers drive the clients.
 var drivers = map[string]driver{
 	"sdk-v1":        nodeDriver("sdk-v1.mjs"),
 	"sdk-v2":        nodeDriver("sdk-v2.mjs"),
 	"go-sdk":        driveGoSDK,
+	"mcp-remote":    nodeDriver("mcp-remote.mjs"),
+	"inspector":     nodeDriver("inspector.mjs"),
 	"openid-client": nodeDriver("openid-client.mjs"),
 	"oauth4webapi":  nodeDriver("oauth4webapi.mjs"),
 }
@@ -120,14 +122,14 @@ func (o *outcomes) publish(t *testing.T) {
 func (o *outcomes) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Marks are for the MCP URLs %s: `+` passed, `x` failed, `.` not run this time, a letter is the client's own limitation.\n\n", strings.Join(forms, ", "))
-	fmt.Fprintf(&b, "| %-12s | %-15s |", "client", "kind")
+	fmt.Fprintf(&b, "| %-13s | %-15s |", "client", "kind")
 	for _, s := range situations {
 		fmt.Fprintf(&b, " %-11s |", s)
 	}
-	b.WriteString("\n|" + strings.Repeat("-", 14) + "|" + strings.Repeat("-", 17) + "|" + strings.Repeat(strings.Repeat("-", 13)+"|", len(situations)) + "\n")
+	b.WriteString("\n|" + strings.Repeat("-", 15) + "|" + strings.Repeat("-", 17) + "|" + strings.Repeat(strings.Repeat("-", 13)+"|", len(situations)) + "\n")
 	for _, client := range clients {
 		for _, kind := range kinds {
-			fmt.Fprintf(&b, "| %-12s | %-15s |", client, kind)
+			fmt.Fprintf(&b, "| %-13s | %-15s |", client, kind)
 			for _, situation := range situations {
 				fmt.Fprintf(&b, " %-11s |", o.marks(client, kind, situation))
 			}
