@@ -49,7 +49,7 @@ type DocumentOptions struct {
 }
 
 // FetchBudget bounds fetches in an hour (CI-14). Reading the document of a known
-// client again counts for its site only.
+// client again counts for its site alone, and not with what is unknown there.
 type FetchBudget struct {
 	// PerSource is for one network source; 0 is DefaultPerSource.
 	PerSource int
@@ -146,17 +146,29 @@ func (d *Documents) current(ctx context.Context, clientID string) (*Client, erro
 	if c, done, err := d.settled(k); done {
 		return c, err
 	}
-	// the first to ask may leave; what it began is for the others too
-	ch := d.flight.DoChan(clientID, func() (any, error) { return d.refresh(context.WithoutCancel(ctx), clientID) })
+	c, shared, err := d.refreshOnce(ctx, clientID, clientID)
+	var limit *oauth.Error
+	if shared && errors.As(err, &limit) && limit.HTTPStatus() == http.StatusTooManyRequests {
+		// it may be the budget of another source that is spent: that one must not
+		// keep this one out
+		c, _, err = d.refreshOnce(ctx, clientID+" "+audit.SourceFrom(ctx).Class(), clientID)
+	}
+	return c, err
+}
+
+// refreshOnce is refresh, once for all who wait with the same key. The first to
+// ask may leave; what it began is for the others too.
+func (d *Documents) refreshOnce(ctx context.Context, key, clientID string) (c *Client, shared bool, err error) {
+	ch := fly(&d.flight, key, func() (any, error) { return d.refresh(context.WithoutCancel(ctx), clientID) })
 	select {
 	case r := <-ch:
 		if r.Err != nil {
-			return nil, r.Err
+			return nil, r.Shared, r.Err
 		}
-		c := *r.Val.(*Client) // each gets its own
-		return &c, nil
+		own := *r.Val.(*Client) // each gets its own
+		return &own, r.Shared, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 }
 
@@ -264,7 +276,9 @@ func (d *Documents) spend(ctx context.Context, k known) error {
 		{"all", d.o.Budget.Total},
 	}
 	if k.client != nil {
+		// strangers who name what is not there cannot spend it
 		budgets = budgets[1:2]
+		budgets[0].name = "known " + budgets[0].name
 	}
 	for _, b := range budgets {
 		ok, err := d.o.Documents.SpendFetch(ctx, b.name, b.limit, now, now.Add(-budgetWindow))
@@ -293,7 +307,7 @@ func (d *Documents) ask(ctx context.Context, k known) (*Client, error) {
 	}
 	validated := o.IfNoneMatch != "" || o.IfModifiedSince != ""
 	if res.Status == http.StatusNotModified && validated {
-		return k.client, d.o.Documents.PutClientDocument(ctx, d.goodCopy(k.doc, res))
+		return d.confirm(ctx, d.goodCopy(k.doc, res))
 	}
 	m, err := readResponse(k.doc.ClientID, res)
 	if err != nil {
@@ -304,6 +318,27 @@ func (d *Documents) ask(ctx context.Context, k known) (*Client, error) {
 	doc.Hash = base64.RawURLEncoding.EncodeToString(sum[:])
 	doc.ETag, doc.LastModified = validator(res.Header.Get("ETag")), validator(res.Header.Get("Last-Modified"))
 	return d.keep(ctx, doc, m)
+}
+
+// confirm keeps that the document is as doc says, and returns the client. A
+// process that read another one meanwhile knows better: its row stays.
+func (d *Documents) confirm(ctx context.Context, doc ClientDocument) (c *Client, err error) {
+	err = d.o.Tx.InTx(ctx, func(ctx context.Context) error {
+		held, err := d.o.Clients.HoldClient(ctx, doc.ClientID)
+		if err != nil {
+			return err
+		}
+		c = &held
+		kept, err := d.o.Documents.GetClientDocument(ctx, doc.ClientID)
+		if err != nil || kept.Hash != doc.Hash {
+			return err
+		}
+		return d.o.Documents.PutClientDocument(ctx, doc)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("confirm client metadata document: %w", err)
+	}
+	return c, nil
 }
 
 // checkResource refuses the address of an MCP server: an access token's audience

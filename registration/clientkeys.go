@@ -129,7 +129,7 @@ func (k *ClientKeys) cached(uri, kid string, alg jwa.SignatureAlgorithm, limit t
 // refresh fetches the client's set again, unless that was tried a moment ago,
 // and returns why the last attempt failed. Many callers make one fetch.
 func (k *ClientKeys) refresh(ctx context.Context, c *Client) error {
-	done := k.flights.DoChan(c.Metadata.JWKSURI, func() (any, error) {
+	done := fly(&k.flights, c.Metadata.JWKSURI, func() (any, error) {
 		// whoever waits must not fail because the first one hung up
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientKeysTimeout)
 		defer cancel()
