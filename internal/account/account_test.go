@@ -99,7 +99,13 @@ func (w *world) fill() {
 // allow makes a redeemed grant and the remembered consent.
 func (w *world) allow(id, subject, client, resource string, scopes ...string) {
 	w.t.Helper()
-	g := grant.Grant{ID: id, ClientID: client, Subject: subject, Resource: resource, Scopes: scopes, RedirectURI: "http://127.0.0.1:1234/cb",
+	w.allowAt(id, subject, client, resource, "http://127.0.0.1:1234/cb", scopes...)
+}
+
+// allowAt is allow for a client whose responses go to redirectURI.
+func (w *world) allowAt(id, subject, client, resource, redirectURI string, scopes ...string) {
+	w.t.Helper()
+	g := grant.Grant{ID: id, ClientID: client, Subject: subject, Resource: resource, Scopes: scopes, RedirectURI: redirectURI,
 		Salt: []byte("salt"), Generation: 2, AdvancedAt: w.now, CodeExpiresAt: w.now.Add(-time.Hour),
 		RefreshExpiresAt: w.now.Add(30 * 24 * time.Hour), ExpiresAt: w.now.Add(90 * 24 * time.Hour), CreatedAt: w.now.Add(-time.Hour)}
 	if err := w.db.CreateGrant(w.t.Context(), g); err != nil {
