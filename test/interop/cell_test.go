@@ -35,7 +35,16 @@ type cell struct{ client, form, kind, situation string }
 // String names the cell as a subtest.
 func (c cell) String() string { return strings.Join(c.factors(), "/") }
 
-func (c cell) factors() []string { return []string{c.client, c.form, c.kind, c.situation} }
+func (c cell) factors() []string {
+	return []string{c.client, c.form, c.kind, c.situation, c.database()}
+}
+
+// database is the one that the cell's authorization server is on: they take
+// turns along every axis.
+func (c cell) database() string {
+	turn := slices.Index(clients, c.client) + slices.Index(forms, c.form) + slices.Index(kinds, c.kind) + slices.Index(situations, c.situation)
+	return databases[turn%len(databases)]
+}
 
 // The axes of the matrix; clients are in drivers.
 var (
@@ -57,6 +66,9 @@ var (
 		"wider":       {"login", "tool", "wider"},
 	}
 )
+
+// databases are the two that every client must work on.
+var databases = []string{"sqlite", "postgres"}
 
 // authMethods are those of clients that the operator adds.
 var authMethods = map[string]string{
@@ -120,12 +132,12 @@ type result struct {
 // driver makes a client do what an order says.
 type driver func(t *testing.T, o order) result
 
-// runCell gives the cell its place and has the client driven through it. It
-// returns the limitation that was met, nil when the client passed.
-func runCell(t *testing.T, c cell, turn int) *limitation {
+// runCell gives the cell its place and has the client driven through it: it
+// passes, or meets its limitation.
+func runCell(t *testing.T, c cell) {
 	t.Helper()
 	host := documentHost(t)
-	p := newPlace(t, openDatabase(t, turn), host)
+	p := newPlace(t, openDatabase(t, c.database()), host)
 	p.serveMCP(t, paths[c.form])
 	o := order{Kind: c.kind, Situation: c.situation, MCPURL: p.mcpURL, Issuer: p.issuer, ControlURL: p.control(t)}
 	switch {
@@ -135,8 +147,7 @@ func runCell(t *testing.T, c cell, turn int) *limitation {
 		p.addClient(t, c.kind, &o)
 	}
 	got := drivers[c.client](t, o)
-	limit := limitationOf(c)
-	if limit != nil {
+	if limit := limitationOf(c); limit != nil {
 		limit.check(t, c, got)
 	} else {
 		p.check(t, c, got)
@@ -144,7 +155,6 @@ func runCell(t *testing.T, c cell, turn int) *limitation {
 	if t.Failed() {
 		t.Logf("token requests: %v\nserver:\n%s", p.requests, p.logs)
 	}
-	return limit
 }
 
 // check compares what happened with what must.

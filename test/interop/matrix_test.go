@@ -60,17 +60,17 @@ func TestInteropMatrix(t *testing.T) {
 		cells = wholeMatrix()
 	}
 	o := &outcomes{met: map[cell]outcome{}}
-	queue := make(chan int)
+	queue := make(chan cell)
 	var workers sync.WaitGroup
 	for range atOnce {
 		workers.Go(func() {
-			for i := range queue {
-				o.run(t, cells[i], i)
+			for c := range queue {
+				o.run(t, c)
 			}
 		})
 	}
-	for i := range cells {
-		queue <- i
+	for _, c := range cells {
+		queue <- c
 	}
 	close(queue)
 	workers.Wait()
@@ -90,11 +90,11 @@ type outcomes struct {
 }
 
 // run runs a cell as a subtest, unless the client has no such option.
-func (o *outcomes) run(t *testing.T, c cell, turn int) {
+func (o *outcomes) run(t *testing.T, c cell) {
 	limit := limitationOf(c)
 	passed := true
 	if limit.runs() {
-		passed = t.Run(c.String(), func(t *testing.T) { runCell(t, c, turn) })
+		passed = t.Run(c.String(), func(t *testing.T) { runCell(t, c) })
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -259,11 +259,11 @@ func (p *place) deleteClients(r *http.Request) error {
 	return nil
 }
 
-// openDatabase opens SQLite or PostgreSQL, in turn; only SQLite where there is
-// no PostgreSQL.
-func openDatabase(t *testing.T, turn int) *sqlstore.Store {
+// openDatabase opens SQLite or PostgreSQL; SQLite where there shall be no
+// PostgreSQL.
+func openDatabase(t *testing.T, database string) *sqlstore.Store {
 	t.Helper()
-	if turn%2 == 0 || os.Getenv("OSTIARY_TEST_POSTGRES") == "off" {
+	if database == "sqlite" || os.Getenv("OSTIARY_TEST_POSTGRES") == "off" {
 		return testkit.OpenSQLite(t)
 	}
 	return testkit.OpenPostgres(t)
