@@ -341,6 +341,9 @@ func (c *Config) Warnings() []string {
 	if adminHost, _, err := net.SplitHostPort(c.AdminListen); err == nil && !isLoopbackHost(adminHost) {
 		list = append(list, "admin_listen is reachable from other machines: keep "+c.AdminListen+" behind a firewall")
 	}
+	if c.ClientIdleExpiry > 0 && c.ClientIdleExpiry < Default().ClientIdleExpiry { // A20
+		list = append(list, "client_idle_expiry is below 90 days: many apps keep a registration that is gone, and their people must delete it there")
+	}
 	if c.OutboundProxy != "" {
 		list = append(list, "outbound_proxy is set: make sure that it refuses private addresses, since ostiary cannot see where it connects")
 	}
