@@ -24,15 +24,18 @@ type LastUse struct {
 // IdleStore finds and removes clients that are not used. Every method is one statement.
 type IdleStore interface {
 	// LastUses returns the last use of each client that the idle rule concerns:
-	// those of KindDynamic that the operator neither verified nor blocked.
+	// those of KindDynamic that the operator neither verified nor blocked, and those
+	// of KindCIMD that somebody approved and about which the operator decided nothing.
 	LastUses(ctx context.Context, now time.Time) (map[string]LastUse, error)
 	// DeleteIdleClients removes at most limit of those clients that hold no live
 	// grant at now and were not used after before, and returns their IDs.
 	DeleteIdleClients(ctx context.Context, before, now time.Time, limit int) ([]string, error)
 }
 
-// Idle removes clients that registered themselves and are used no more (A20):
+// Idle removes clients that made themselves known and are used no more (A20):
 // never while a grant lives, and Life after the last use, or after registration.
+// One of a metadata document is there again as soon as somebody names it, but
+// what people once allowed it is not remembered any more.
 type Idle struct {
 	// Clients, Consents, Tx and Audit are required.
 	Clients  IdleStore

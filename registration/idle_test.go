@@ -3,7 +3,9 @@ package registration_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -264,7 +266,10 @@ func (h *history) run(steps int) {
 }
 
 func (h *history) approve() {
-	for id := range h.lastUse {
+	for _, id := range slices.Sorted(maps.Keys(h.lastUse)) {
+		if h.rand.IntN(3) > 0 {
+			continue
+		}
 		h.made++
 		g := &modelGrant{client: id, refresh: h.now.Add(30 * day), absolute: h.now.Add(time.Duration(40+h.rand.IntN(300)) * day)}
 		name := fmt.Sprintf("s%d-g%d", h.seed, h.made)
@@ -279,8 +284,9 @@ func (h *history) live(g *modelGrant) bool {
 }
 
 func (h *history) refresh() {
-	for name, g := range h.grants {
-		if !h.live(g) {
+	for _, name := range slices.Sorted(maps.Keys(h.grants)) {
+		g := h.grants[name]
+		if !h.live(g) || h.rand.IntN(3) > 0 {
 			continue
 		}
 		g.refresh = h.now.Add(30 * day)
@@ -291,8 +297,9 @@ func (h *history) refresh() {
 }
 
 func (h *history) end() {
-	for name, g := range h.grants {
-		if !h.live(g) {
+	for _, name := range slices.Sorted(maps.Keys(h.grants)) {
+		g := h.grants[name]
+		if !h.live(g) || h.rand.IntN(3) > 0 {
 			continue
 		}
 		g.ended = true

@@ -126,9 +126,9 @@ func newClientAddCmd(c *cli) *cobra.Command {
 func newClientListCmd(c *cli) *cobra.Command {
 	var within time.Duration
 	cmd := &cobra.Command{Use: "list", Short: "List clients, oldest first, and when those that nobody uses are removed", Args: cobra.NoArgs,
-		Long: `List clients, oldest first. EXPIRES is when a client that registered itself will
-be removed if nobody uses it (client_idle_expiry); one that somebody is connected
-with has none.`,
+		Long: `List clients, oldest first. EXPIRES is when a client that registered itself, or
+that is known by its metadata document, will be removed if nobody uses it
+(client_idle_expiry); one that somebody is connected with has none.`,
 		Example: `  ostiary client list --expires-within 7d`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withStore(cmd.Context(), func(cfg *config.Config, db *sqlstore.Store) error {

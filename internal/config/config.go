@@ -115,9 +115,9 @@ type Config struct {
 	// https URL or the file of its JWK set. What a statement says wins over what
 	// the client says. Without any, statements are ignored.
 	SoftwareStatementIssuers []string `yaml:"software_statement_issuers" env:"SOFTWARE_STATEMENT_ISSUERS"`
-	// ClientIdleExpiry removes a client that registered itself so long after its
-	// last use, or after registration, and never while somebody's connection lives.
-	// 0s keeps every client for ever.
+	// ClientIdleExpiry removes a client that registered itself, or that is known by
+	// its metadata document, so long after its last use, or after registration, and
+	// never while somebody's connection lives. 0s keeps every such client for ever.
 	ClientIdleExpiry time.Duration `yaml:"client_idle_expiry" env:"CLIENT_IDLE_EXPIRY"`
 	// RegistrationPerHour bounds registrations from one address (IPv6: one /64).
 	// A client that somebody has approved does not count any more, so that hosted

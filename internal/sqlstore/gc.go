@@ -33,8 +33,9 @@ const spentTokens = 30 * 24 * time.Hour
 // read again when somebody uses it.
 const neverUsed = 7 * 24 * time.Hour
 
+// A decision of the operator keeps it: it would come back without.
 const neverUsedDocument = `kind = 'cimd' AND last_used_at IS NULL AND verified_at IS NULL AND blocked_at IS NULL AND disabled_at IS NULL
-	AND updated_at <= $1 AND NOT EXISTS (SELECT 1 FROM client_documents d WHERE d.client_id = clients.id AND d.tried_at > $1)
+	AND resources = '[]' AND updated_at <= $1 AND NOT EXISTS (SELECT 1 FROM client_documents d WHERE d.client_id = clients.id AND d.tried_at > $1)
 	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = clients.id)`
 
 // CollectInTurn is Collect for one of several processes on this database: it

@@ -9,8 +9,11 @@ import (
 	"github.com/ostiary-auth/ostiary/registration"
 )
 
-// mayExpire selects the clients that the idle rule concerns (A20).
-const mayExpire = `kind = '` + string(registration.KindDynamic) + `' AND verified_at IS NULL AND blocked_at IS NULL`
+// mayExpire selects the clients that the idle rule concerns (A20). One of a
+// metadata document would come back without what the operator decided about it,
+// so then it stays; what nobody ever approved is gone earlier (neverUsedDocument).
+const mayExpire = `verified_at IS NULL AND blocked_at IS NULL AND (kind = '` + string(registration.KindDynamic) + `'
+	OR kind = '` + string(registration.KindCIMD) + `' AND last_used_at IS NOT NULL AND disabled_at IS NULL AND resources = '[]')`
 
 // grantHeld selects grants g that live at the parameter now, and codes that may
 // be redeemed then.
