@@ -198,7 +198,7 @@ func (d *Documents) settled(k known) (c *Client, done bool, err error) {
 		return k.client, true, nil
 	case !now.Before(k.doc.RetryAt):
 		return nil, false, nil
-	case k.client != nil && k.doc.servable(now):
+	case k.client != nil && k.doc.servable(now, k.doc.Problem):
 		return k.client, true, nil
 	}
 	e := problem(k.doc.ClientID, k.doc.Problem)
@@ -229,7 +229,11 @@ func (d *Documents) refresh(ctx context.Context, clientID string) (*Client, erro
 	if !errors.As(err, &fail) && !errors.As(err, &limit) {
 		return c, err
 	}
-	if k.client != nil && k.doc.servable(d.o.Now()) {
+	p := k.doc.Problem
+	if fail != nil {
+		p = fail.Problem
+	}
+	if k.client != nil && k.doc.servable(d.o.Now(), p) {
 		d.o.Log.WarnContext(ctx, "client metadata document was not read; its last copy serves", slog.String("event", "client.stale"),
 			slog.String("client_id", clientID), slog.String("cause", err.Error()))
 		return k.client, nil

@@ -156,3 +156,25 @@ func TestDocuments_PanicIsAnError(t *testing.T) {
 	r.answer = serves("Quill")
 	r.get(t)
 }
+
+// CI-16: a host that takes back what its document allowed is believed within a
+// day, however it does so.
+func TestCI16_DocumentTakenBack(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		r := newReader(t, db)
+		r.get(t)
+		r.answer = func(url string, _ netguard.GetOptions) (*netguard.Response, error) {
+			body := fmt.Sprintf(`{"client_id":%q,"redirect_uris":[],"token_endpoint_auth_method":"none"}`, url)
+			return &netguard.Response{Status: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}, nil
+		}
+		r.clock.Advance(23 * time.Hour)
+		r.get(t)
+		r.clock.Advance(2 * time.Hour)
+		for range 2 { // when it is asked, and when it was asked a moment ago
+			if got := r.refused(t, "192.0.2.1", docURL); got != registration.ProblemInvalid {
+				t.Errorf("a day after it was last good: %q", got)
+			}
+		}
+	})
+}

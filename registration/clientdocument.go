@@ -71,10 +71,16 @@ const (
 // fresh reports whether the document needs no fetch.
 func (d ClientDocument) fresh(now time.Time) bool { return d.Hash != "" && now.Before(d.FreshUntil) }
 
-// servable reports whether the last good document may serve although its host
-// does not answer.
-func (d ClientDocument) servable(now time.Time) bool {
-	return d.Hash != "" && now.Before(d.FetchedAt.Add(maxStale))
+// servable reports whether the last good document may serve in spite of a
+// problem. A host that does not answer may have its reasons; one that answers with
+// a document which breaks a rule has taken the good one back, and it is gone after
+// a day, as a cached one would be (CI-16).
+func (d ClientDocument) servable(now time.Time, p Problem) bool {
+	limit := maxStale
+	if p == ProblemInvalid {
+		limit = maxFresh
+	}
+	return d.Hash != "" && now.Before(d.FetchedAt.Add(limit))
 }
 
 // retryPause is how long to wait after one more failure.
