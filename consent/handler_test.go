@@ -72,6 +72,7 @@ func newDesk(t *testing.T, db *sqlstore.Store, change func(*desk)) *desk {
 	if change != nil {
 		change(d)
 	}
+	d.client.Metadata.RedirectURIs = append(d.client.Metadata.RedirectURIs, d.req.RedirectURI)
 	ctx := t.Context()
 	if err := db.CreateClient(ctx, d.client); err != nil {
 		t.Fatal(err)
