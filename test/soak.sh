@@ -23,7 +23,7 @@ race() {
 
 long() {
 	OSTIARY_SOAK=1 test/withpostgres.sh "$pgcluster" go test -count=1 -timeout 120m -v ./... |
-		grep -E '^(ok|FAIL|panic)|^ *--- (FAIL|SKIP)| kills; '
+		grep -E '^(ok|FAIL|panic)|^ *--- (FAIL|SKIP)| kills; |^ +(\||[0-9]+ cells of |- [a-z]: )'
 }
 
 echo "commit $(git rev-parse --short HEAD), $(go version), $(nproc) processors, $(date -u)"

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,18 +64,39 @@ func (l *limitation) fits(c cell) bool {
 // runs reports whether the client can be run at all.
 func (l *limitation) runs() bool { return l == nil || l.sees != "" }
 
-// check fails the test unless the client failed as the words say.
-func (l *limitation) check(t *testing.T, c cell, got result) {
-	t.Helper()
+// differs tells how what the client did differs from the limitation, "" when it
+// failed as that says.
+func (l *limitation) differs(c cell, got result) string {
 	var want []string
 	if l.after != "" {
 		want = c.steps()[:slices.Index(c.steps(), l.after)+1]
 	}
 	if d := cmp.Diff(want, got.steps); d != "" {
-		t.Errorf("limitation %q: steps (-want +got):\n%s%s", l.words, d, got.said)
+		return fmt.Sprintf("steps (-want +got):\n%s%s", d, got.said)
 	}
 	if !regexp.MustCompile(l.sees).MatchString(got.said) {
-		t.Errorf("limitation %q: the client said %q, want %q", l.words, got.said, l.sees)
+		return fmt.Sprintf("the client said %q, want %q", got.said, l.sees)
+	}
+	return ""
+}
+
+func TestLimitationMustShow(t *testing.T) {
+	t.Parallel()
+	c := cell{"sdk-v1", "root", "dcr", "wider"}
+	l := limitation{client: "sdk-v1", after: "tool", sees: "403 after"}
+	for _, tt := range []struct {
+		name  string
+		got   result
+		shows bool
+	}{
+		{"as it says", result{steps: []string{"login", "tool"}, said: "Error: 403 after trying"}, true},
+		{"the client passes", result{steps: []string{"login", "tool", "wider"}}, false},
+		{"it fails earlier", result{steps: []string{"login"}, said: "403 after"}, false},
+		{"it says something else", result{steps: []string{"login", "tool"}, said: "500"}, false},
+	} {
+		if d := l.differs(c, tt.got); (d == "") != tt.shows {
+			t.Errorf("%s: %q", tt.name, d)
+		}
 	}
 }
 
