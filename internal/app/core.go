@@ -143,12 +143,16 @@ func (c *Core) addPeople(o Options) (err error) {
 	return nil
 }
 
+// isClientID reports whether a client has the canonical form of a resource, or
+// what differs from it by a final slash alone (D7).
 func (c *Core) isClientID(ctx context.Context, canonical string) (bool, error) {
-	_, err := c.Store.GetClient(ctx, canonical)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+	for _, id := range []string{canonical, canonical + "/"} {
+		_, err := c.Store.GetClient(ctx, id)
+		if !errors.Is(err, store.ErrNotFound) {
+			return err == nil, err
+		}
 	}
-	return err == nil, err
+	return false, nil
 }
 
 // loadSecrets reads the state secret: given with the configuration, or the file
