@@ -102,6 +102,8 @@ type choices struct {
 	ticked   []string
 	stay     bool
 	tooQuick bool
+	// changed says that the client changed after the page was shown.
+	changed bool
 }
 
 // show serves GET /consent?request=ID.
@@ -158,8 +160,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	}
 	c.tooQuick = h.o.Now().Sub(shownAt) < minReading
 	decision := form.Get("decision")
-	changed := q.client.UpdatedAt.After(shownAt) // an answer is one to what its page said (CI-17)
-	if changed || c.tooQuick || decision == "review" {
+	// to allow is to allow what the page said (CI-17); a refusal needs no second look
+	c.changed = flow.Decision(decision) == flow.DecisionAllow && q.client.UpdatedAt.After(shownAt)
+	if c.changed || c.tooQuick || decision == "review" {
 		c.tooQuick = c.tooQuick && decision != "review"
 		return h.page(w, r, q, c)
 	}

@@ -37,7 +37,8 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, q question, c cho
 	p.Others = others
 	p.Required, p.Groups = q.offer.words(q.client.Trusted(), c.ticked, allowedBefore(q, earlier))
 	p.Basic = len(q.offer.requested) == 0
-	p.StayConnected, p.StayChecked, p.TooQuick = q.stay, c.stay, c.tooQuick
+	p.StayConnected, p.StayChecked = q.stay, c.stay
+	p.TooQuick, p.ChangedMeanwhile = c.tooQuick, c.changed
 	return h.o.Pages.Write(w, r, http.StatusOK, p)
 }
 

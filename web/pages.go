@@ -156,8 +156,9 @@ type Consent struct {
 	Basic    bool
 	// StayConnected shows that checkbox; StayChecked is its state.
 	StayConnected, StayChecked bool
-	// TooQuick shows "That was very quick. …" (D22).
-	TooQuick bool
+	// TooQuick shows "That was very quick. …" (D22), ChangedMeanwhile that the app
+	// changed while the person looked at its page.
+	TooQuick, ChangedMeanwhile bool
 	// Technical details, text only.
 	ClientID, RedirectURI, Resource, Scopes, AuthMethod, Reference string
 	// SwitchURL is "Use another account".

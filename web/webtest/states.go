@@ -151,6 +151,7 @@ func States() []State {
 			p.Warnings, p.ChangedSince = []web.Warning{web.WarningLoopback, web.WarningChanged}, now.AddDate(0, 0, -18)
 			p.FirstSeen, p.FirstSeenToday = now.AddDate(0, -1, 0), false
 		})},
+		{"consent-document-changed-meanwhile", 200, with(Document(), func(p *web.Consent) { p.ChangedMeanwhile = true })},
 		{"consent-document-changed-known", 200, with(with(Document(), website), func(p *web.Consent) {
 			p.Warnings, p.ChangedSince = []web.Warning{web.WarningChanged}, now.Add(-time.Hour)
 		})},
