@@ -67,8 +67,15 @@ var (
 	}
 )
 
-// databases are the two that every client must work on.
-var databases = []string{"sqlite", "postgres"}
+// databases are those that every client must work on.
+var databases = databasesHere()
+
+func databasesHere() []string {
+	if os.Getenv("OSTIARY_TEST_POSTGRES") == "off" {
+		return []string{"sqlite"}
+	}
+	return []string{"sqlite", "postgres"}
+}
 
 // authMethods are those of clients that the operator adds.
 var authMethods = map[string]string{
@@ -136,14 +143,16 @@ type driver func(t *testing.T, o order) result
 // passes, or meets its limitation.
 func runCell(t *testing.T, c cell) {
 	t.Helper()
-	host := documentHost(t)
-	p := newPlace(t, openDatabase(t, c.database()), host)
+	o := order{Kind: c.kind, Situation: c.situation}
+	var hosts []*testkit.HTTPSHost
+	if c.kind == "cimd" {
+		host := documentHost(t)
+		hosts, o.ClientID = append(hosts, host), host.URL+"/client.json"
+	}
+	p := newPlace(t, openDatabase(t, c.database()), hosts...)
 	p.serveMCP(t, paths[c.form])
-	o := order{Kind: c.kind, Situation: c.situation, MCPURL: p.mcpURL, Issuer: p.issuer, ControlURL: p.control(t)}
-	switch {
-	case c.kind == "cimd":
-		o.ClientID = host.URL + "/client.json"
-	case c.preRegistered():
+	o.MCPURL, o.Issuer, o.ControlURL = p.mcpURL, p.issuer, p.control(t)
+	if c.preRegistered() {
 		p.addClient(t, c.kind, &o)
 	}
 	got := drivers[c.client](t, o)
@@ -215,7 +224,11 @@ func (p *place) checkRequests(t *testing.T, c cell) {
 		method = registration.AuthNone
 	}
 	var refreshed []oauth.Secret
+	refused := 0
 	for _, r := range p.requests {
+		if r.status == http.StatusUnauthorized {
+			refused++
+		}
 		if r.status == http.StatusOK && r.method != method {
 			t.Errorf("a %s request was authenticated by %s, want %s", r.grant, r.method, method)
 		}
@@ -224,6 +237,10 @@ func (p *place) checkRequests(t *testing.T, c cell) {
 		}
 	}
 	switch c.situation {
+	case "deleted": // A19
+		if refused == 0 {
+			t.Error("the removed client was not told by 401")
+		}
 	case "refresh", "unavailable":
 		if len(refreshed) == 0 || refreshed[0] == "" {
 			t.Error("nothing was refreshed")

@@ -184,3 +184,25 @@ func (o *outcomes) counts() string {
 	return fmt.Sprintf("%d cells of %d: %d passed, %d limitations of the client, %d failed. In %d of all cells the client has no such option.",
 		len(o.met), len(wholeMatrix()), passed, limited, failed, noOption)
 }
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	limited := cell{"sdk-v1", "path", "dcr", "wider"}
+	o := &outcomes{met: map[cell]outcome{
+		{"sdk-v2", "root", "dcr", "login"}:  {passed: true},
+		{"sdk-v2", "slash", "dcr", "login"}: {},
+		limited:                             {passed: true, limit: limitationOf(limited)},
+	}}
+	for _, tt := range []struct{ client, kind, situation, want string }{
+		{"sdk-v2", "dcr", "login", "+.x"},
+		{"sdk-v1", "dcr", "wider", ".a."},
+		{"go-sdk", "private_key_jwt", "login", "bbb"}, // no such option: not run and yet shown
+	} {
+		if got := o.marks(tt.client, tt.kind, tt.situation); got != tt.want {
+			t.Errorf("%s, %s, %s: %q, want %q", tt.client, tt.kind, tt.situation, got, tt.want)
+		}
+	}
+	if got := o.counts(); !strings.HasPrefix(got, "3 cells of 756: 1 passed, 1 limitations of the client, 1 failed.") {
+		t.Error(got)
+	}
+}

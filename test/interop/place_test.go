@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -259,11 +258,9 @@ func (p *place) deleteClients(r *http.Request) error {
 	return nil
 }
 
-// openDatabase opens SQLite or PostgreSQL; SQLite where there shall be no
-// PostgreSQL.
 func openDatabase(t *testing.T, database string) *sqlstore.Store {
 	t.Helper()
-	if database == "sqlite" || os.Getenv("OSTIARY_TEST_POSTGRES") == "off" {
+	if database == "sqlite" {
 		return testkit.OpenSQLite(t)
 	}
 	return testkit.OpenPostgres(t)
