@@ -129,6 +129,7 @@ func States() []State {
 			p.Client.Tag, p.Goes, p.GoesTo, p.Warnings = web.TagVerified, web.DestinationWebsite, web.NewHost("https://app.atlas.example/cb"), nil
 			p.RedirectURI, p.SelfRegistered, p.FirstSeenToday, p.FirstSeen, p.Others = "https://app.atlas.example/cb", false, false, now.AddDate(0, -1, 0), 12
 			p.Groups[0].Permissions[0].Before = true
+			p.Groups[0].Permissions[1].Checked, p.Groups[0].Permissions[1].OffAtFirst = true, false
 		})},
 		{"consent-basic", 200, with(Consent(), func(p *web.Consent) {
 			p.Required, p.Groups, p.StayConnected, p.Basic, p.Scopes = nil, nil, false, true, ""
