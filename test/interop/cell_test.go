@@ -27,7 +27,7 @@ import (
 const node = "node_modules/node/bin/node"
 
 // patience is how long a driver may take on a machine with much else to do.
-const patience = 2 * time.Minute
+const patience = 3 * time.Minute
 
 // cell is one square of the matrix.
 type cell struct{ client, form, kind, situation string }
