@@ -87,6 +87,24 @@ func (k *ClientKey) PrivateJWK(t testing.TB) []byte {
 	return b
 }
 
+// ParseClientKey reads what PrivateJWK wrote.
+func ParseClientKey(t testing.TB, alg, kid string, private []byte) *ClientKey {
+	t.Helper()
+	key, err := jwk.ParseKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw any
+	if err := key.Raw(&raw); err != nil {
+		t.Fatal(err)
+	}
+	signer, ok := raw.(crypto.Signer)
+	if !ok {
+		t.Fatalf("a %T signs nothing", raw)
+	}
+	return &ClientKey{KID: kid, Alg: alg, private: signer}
+}
+
 // AssertionClaims are what a client says of itself for one minute (RFC 7523 §3).
 func AssertionClaims(clientID, audience string, now time.Time) map[string]any {
 	return map[string]any{"iss": clientID, "sub": clientID, "aud": audience, "jti": rand.Text(),

@@ -48,6 +48,8 @@ type fixture struct {
 	// page at Consent open.
 	Cookies map[string]string
 	Consent string
+	// Newer is what versions since v0.3.0 left.
+	Newer *newer `json:",omitempty"`
 	// Rows are not part of the file's head.
 	Rows []row `json:"-"`
 }
@@ -57,6 +59,8 @@ type client struct {
 	ID, Secret, Method, Redirect string
 	// Access is its access token, Refresh its refresh token and Previous the one before.
 	Access, Refresh, Previous string
+	// Key is the private JWK of one that signs assertions, by ES256.
+	Key json.RawMessage `json:",omitempty"`
 }
 
 // row is a row of a table, without the columns that are NULL.

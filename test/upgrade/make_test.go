@@ -23,8 +23,7 @@ type world struct {
 	person *testkit.Person
 }
 
-// makeFixture lets this version live a little and returns what is left. It uses
-// only what every version has, so that the same code writes each release's fixture.
+// makeFixture lets this version live a little and returns what is left.
 func makeFixture(t *testing.T, version string) *fixture {
 	t.Helper()
 	path := testkit.SQLitePath(t)
@@ -32,7 +31,9 @@ func makeFixture(t *testing.T, version string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := testkit.NewServer(t, db)
+	var documents documentHost
+	host := testkit.NewHTTPSHost(t, &documents)
+	s := testkit.NewServerWithHosts(t, db, []*testkit.HTTPSHost{host})
 	w := &world{Server: s, t: t, person: s.Person()}
 	f := &fixture{Version: version, Issuer: testkit.Issuer, Secret: s.Config.Secret.Reveal(), Migrations: fileSums(t)}
 
@@ -59,6 +60,7 @@ func makeFixture(t *testing.T, version string) *fixture {
 	if _, err := s.App.Keys.Rotate(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
+	f.Newer = w.makeNewer(&f.Clients[0], &documents, host.URL+"/client.json")
 	f.Code = w.code(f.Clients[0])
 	page, err := w.person.ToConsent(t.Context(), w.authorizeURL(f.Clients[3]))
 	if err != nil || page.Form("/consent") == nil {
@@ -155,8 +157,13 @@ func (w *world) form(path string, c client, form url.Values) answer {
 	if c.Method != registration.AuthClientSecretBasic {
 		form.Set("client_id", c.ID)
 	}
-	if c.Method == registration.AuthClientSecretPost {
+	switch c.Method {
+	case registration.AuthClientSecretPost:
 		form.Set("client_secret", c.Secret)
+	case registration.AuthPrivateKeyJWT:
+		form.Set("client_assertion_type", testkit.AssertionType)
+		form.Set("client_assertion", testkit.ParseClientKey(w.t, "ES256", keyID, c.Key).Sign(w.t, nil,
+			testkit.AssertionClaims(c.ID, w.Config.Issuer, w.Clock.Now())))
 	}
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.URL(path), strings.NewReader(form.Encode()))
 	if err != nil {

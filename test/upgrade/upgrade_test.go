@@ -149,6 +149,9 @@ func (f *fixture) goesOn(t *testing.T, s *testkit.Server) {
 	if got := refresh(f.Disabled, f.Disabled.Refresh); got.status == http.StatusOK {
 		t.Error("the disabled client got a token")
 	}
+	if f.Newer != nil {
+		f.Newer.goesOn(t, w, f.Clients[0])
+	}
 	f.personGoesOn(t, w)
 	f.idle(t, w)
 }
