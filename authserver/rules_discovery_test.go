@@ -21,16 +21,15 @@ import (
 // issuers of the tests below: at the root of a host, and below a path.
 var issuers = []string{testkit.Issuer, testkit.Issuer + "/tenant"}
 
-// eachIssuer runs fn on a server of each issuer.
+// eachIssuer runs fn on a server of each issuer. Discovery is the same on every
+// database.
 func eachIssuer(t *testing.T, fn func(t *testing.T, k *kit)) {
 	t.Helper()
 	t.Parallel()
 	for _, issuer := range issuers {
 		t.Run(issuer, func(t *testing.T) {
 			t.Parallel()
-			testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
-				fn(t, newKit(t, db, func(c *config.Config) { c.Issuer = issuer }))
-			})
+			fn(t, newKit(t, testkit.OpenSQLite(t), func(c *config.Config) { c.Issuer = issuer }))
 		})
 	}
 }
