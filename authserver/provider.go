@@ -90,12 +90,12 @@ func (clientManager) GetClient(ctx context.Context, id string) (fosite.Client, e
 	return nil, fosite.ErrNotFound
 }
 
-// ClientAssertionJWTValid implements fosite.ClientManager; assertions are ours (part 2).
+// ClientAssertionJWTValid implements fosite.ClientManager; clientassertion.go has assertions.
 func (clientManager) ClientAssertionJWTValid(context.Context, string) error {
 	return fosite.ErrJTIKnown
 }
 
-// SetClientAssertionJWT implements fosite.ClientManager; assertions are ours (part 2).
+// SetClientAssertionJWT implements fosite.ClientManager; clientassertion.go has assertions.
 func (clientManager) SetClientAssertionJWT(context.Context, string, time.Time) error {
 	return fosite.ErrJTIKnown
 }

@@ -1,8 +1,8 @@
 // Package registration owns OAuth clients: how they become known (by an
-// operator or by dynamic registration, RFC 7591; by a Client ID Metadata
-// Document from part 2 on) and what they may ask for. It knows nothing of
-// tokens: authserver asks it for a client and gets one whose metadata is
-// already valid.
+// operator, by dynamic registration, RFC 7591 and 7592, or by a Client ID
+// Metadata Document), how they prove who they are, and what they may ask for.
+// It knows nothing of tokens: authserver asks it for a client and gets one whose
+// metadata is already valid.
 package registration
 
 import (
