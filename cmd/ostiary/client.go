@@ -49,8 +49,18 @@ func (c *cli) withClientsAt(ctx context.Context, resources []string, scope strin
 		if unknown := unknownScopes(known, scope); len(unknown) > 0 {
 			_, _ = fmt.Fprintf(c.err, "hint: no resource of this client has the scope %s; ostiary resource show lists what each has\n", strings.Join(unknown, ", "))
 		}
-		return fn(&registration.Admin{Clients: db, Documents: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now})
+		return fn(c.clients(db))
 	})
+}
+
+func (c *cli) clients(db *sqlstore.Store) *registration.Admin {
+	return &registration.Admin{Clients: db, Documents: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now}
+}
+
+// expiries returns when clients that nobody uses will be removed.
+func (c *cli) expiries(ctx context.Context, cfg *config.Config, db *sqlstore.Store) (map[string]time.Time, error) {
+	idle := registration.Idle{Clients: db, Life: cfg.ClientIdleExpiry, Now: c.now}
+	return idle.Expiries(ctx)
 }
 
 // registered returns a resource, and refuses one that no client could ask for.
@@ -136,8 +146,7 @@ that is known by its metadata document, will be removed if nobody uses it
 				if err != nil {
 					return err
 				}
-				idle := registration.Idle{Clients: db, Life: cfg.ClientIdleExpiry, Now: c.now}
-				ends, err := idle.Expiries(cmd.Context())
+				ends, err := c.expiries(cmd.Context(), cfg, db)
 				if err != nil {
 					return err
 				}
@@ -158,7 +167,13 @@ that is known by its metadata document, will be removed if nobody uses it
 func newClientShowCmd(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show CLIENT_ID", Short: "Show one client", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withClients(cmd.Context(), func(a *registration.Admin) error { return c.showClient(cmd, a, args[0]) })
+			return c.withStore(cmd.Context(), func(cfg *config.Config, db *sqlstore.Store) error {
+				ends, err := c.expiries(cmd.Context(), cfg, db)
+				if err != nil {
+					return err
+				}
+				return c.showClient(cmd, c.clients(db), args[0], ends[args[0]])
+			})
 		}}
 	addJSON(cmd)
 	return cmd
@@ -320,7 +335,7 @@ type clientView struct {
 	Document *documentView `json:"metadata_document,omitempty"`
 	// Warning is what show says can be mistaken about it.
 	Warning string `json:"warning,omitempty"`
-	// ExpiresAt is when list says that an idle client will be removed.
+	// ExpiresAt is when list and show say that an idle client will be removed.
 	ExpiresAt instant `json:"expires_at,omitzero"`
 }
 

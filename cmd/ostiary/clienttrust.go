@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
@@ -74,8 +75,9 @@ func newClientUnblockCmd(c *cli) *cobra.Command {
 	return cmd
 }
 
-// showClient prints a client, and what about it can be mistaken.
-func (c *cli) showClient(cmd *cobra.Command, a *registration.Admin, id string) error {
+// showClient prints a client, what about it can be mistaken, and when it will be
+// removed if nobody uses it.
+func (c *cli) showClient(cmd *cobra.Command, a *registration.Admin, id string, end time.Time) error {
 	client, err := a.Show(cmd.Context(), id)
 	if err != nil {
 		return clientError(id, err)
@@ -91,6 +93,9 @@ func (c *cli) showClient(cmd *cobra.Command, a *registration.Admin, id string) e
 			return err
 		}
 		view.Document, rows = newDocumentView(doc), append(rows, documentRows(client, doc)...)
+	}
+	if !end.IsZero() {
+		view.ExpiresAt, rows = instant{end}, append(rows, []string{"expires", "when nobody uses it until " + stamp(&instant{end})})
 	}
 	if text := likeness(like); text != "" && !client.Trusted() {
 		view.Warning, rows = text, append(rows, []string{"warning", "it " + text})
