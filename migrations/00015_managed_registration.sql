@@ -13,8 +13,14 @@ CREATE TABLE initial_access_tokens (
 );
 
 -- A registration that is repeated finds its client by this.
-CREATE INDEX clients_document ON clients (source, document_hash);
+CREATE INDEX clients_document ON clients (source, document_hash, created_at);
+-- The budget of all sources together, and what is old enough to be removed.
+CREATE INDEX clients_created_at ON clients (created_at);
+-- Those that a new client can be mistaken for: few, however many register.
+CREATE INDEX clients_identified ON clients (created_at, id) WHERE kind <> 'dynamic' OR verified_at IS NOT NULL;
 
 -- +goose Down
+DROP INDEX clients_identified;
+DROP INDEX clients_created_at;
 DROP INDEX clients_document;
 DROP TABLE initial_access_tokens;

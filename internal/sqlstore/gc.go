@@ -34,7 +34,7 @@ const spentTokens = 30 * 24 * time.Hour
 const neverUsed = 7 * 24 * time.Hour
 
 // A decision of the operator keeps it: it would come back without.
-const neverUsedDocument = `kind = 'cimd' AND last_used_at IS NULL AND verified_at IS NULL AND blocked_at IS NULL AND disabled_at IS NULL
+const neverUsedDocument = identified + ` AND kind = 'cimd' AND last_used_at IS NULL AND verified_at IS NULL AND blocked_at IS NULL AND disabled_at IS NULL
 	AND resources = '[]' AND updated_at <= $1 AND NOT EXISTS (SELECT 1 FROM client_documents d WHERE d.client_id = clients.id AND d.tried_at > $1)
 	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = clients.id)`
 
