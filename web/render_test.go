@@ -125,7 +125,7 @@ func TestCS15ConsentShowsWhatMatters(t *testing.T) {
 	t.Parallel()
 	body := write(t, newRenderer(t), 200, webtest.Consent()).Body.String()
 	for name, want := range map[string]string{
-		"redirect host":     `<span class="host"><b>127.0.0.1</b>:53682</span>`,
+		"redirect host":     `<span class="host big"><b>127.0.0.1</b>:53682</span>`,
 		"resource host":     `<span class="host">calendar.mcp.<b>fernhill.example</b></span>`,
 		"resource":          "https://calendar.mcp.fernhill.example/mcp",
 		"required scope":    "See your calendars and events",
