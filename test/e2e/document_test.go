@@ -140,20 +140,21 @@ func TestCI19_Lookalikes(t *testing.T) {
 	const program = "http://127.0.0.1:5173/callback"
 	for _, c := range []struct {
 		name, id, client, redirectURI string
+		operator                      bool     // is warned too
 		origin                        []string // of the row, which has its term first
 		box                           []string
 	}{
-		{"known name and host", "https://claude.ai.evil.example/client.json", "Claude Code", program, []string{"Says it is from", "claude.ai.evil.example"},
+		{"known name and host", "https://claude.ai.evil.example/client.json", "Claude Code", program, true, []string{"Says it is from", "claude.ai.evil.example"},
 			[]string{"Any program on this computer", "claude.ai.evil.example can be mistaken for another address", "Its name can be mistaken"}},
-		{"punycode", "https://xn--80ak6aa92e.example/client.json", "Orchard", "https://xn--80ak6aa92e.example/callback",
+		{"punycode", "https://xn--80ak6aa92e.example/client.json", "Orchard", "https://xn--80ak6aa92e.example/callback", true,
 			[]string{"Comes from", "xn--80ak6aa92e.example", "Browsers may show it as аррӏе.example"}, []string{"nobody here has checked", "xn--80ak6aa92e.example can be mistaken for another address"}},
-		{"different site", quillHost + "/elsewhere.json", "Quill Online", "https://login.borealis.example/callback",
+		{"different site", quillHost + "/elsewhere.json", "Quill Online", "https://login.borealis.example/callback", false,
 			[]string{"Comes from", "quill.example"}, []string{"a different website than the app’s. Continue only if you know login.borealis.example"}},
-		{"alphabets mixed", quillHost + "/mixed.json", "Quіll Desktop", program, []string{"Says it is from", "quill.example"}, []string{"Any program", "Its name can be mistaken"}},
-		{"an app of a device", quillHost + "/device.json", "Quill Pocket", "com.example.quill:/callback", []string{"Says it is from", "quill.example", "An app on a device cannot prove this."},
+		{"alphabets mixed", quillHost + "/mixed.json", "Quіll Desktop", program, true, []string{"Says it is from", "quill.example"}, []string{"Any program", "Its name can be mistaken"}},
+		{"an app of a device", quillHost + "/device.json", "Quill Pocket", "com.example.quill:/callback", false, []string{"Says it is from", "quill.example", "An app on a device cannot prove this."},
 			[]string{"Any app on this device"}},
-		{"without a name", quillHost + "/unnamed.json", "", program, []string{"Says it is from", "quill.example"}, []string{"Any program on this computer"}},
-		{"the known one", "https://claude.ai/oauth/mcp-oauth-client-metadata", "Claude", "https://claude.ai/api/mcp/auth_callback", []string{"Comes from", "claude.ai"}, nil},
+		{"without a name", quillHost + "/unnamed.json", "", program, false, []string{"Says it is from", "quill.example"}, []string{"Any program on this computer"}},
+		{"the known one", "https://claude.ai/oauth/mcp-oauth-client-metadata", "Claude", "https://claude.ai/api/mcp/auth_callback", false, []string{"Comes from", "claude.ai"}, nil},
 	} {
 		b.goTo(d.discover(t, c.id, c.client, c.redirectURI).authorizeURL())
 		b.at("use Team Calendar", 200)
@@ -164,6 +165,9 @@ func TestCI19_Lookalikes(t *testing.T) {
 		}
 		if c.client == "" {
 			says(b, c.name, fact(b, "App"), "“"+c.id+"”", "The app gave no name; this is its ID.")
+		}
+		if warned := strings.Contains(d.Run(t, "", "client", "show", c.id), "\nwarning "); warned != c.operator {
+			t.Errorf("%s: the operator is warned: %t, want %t", c.name, warned, c.operator)
 		}
 		b.look("lookalike-" + strings.ReplaceAll(c.name, " ", "-"))
 	}
@@ -208,7 +212,11 @@ func TestVerifiedAndBlocked(t *testing.T) {
 	program.checkResponse(l.response(t), "")
 
 	connected(t, b, d)
+	b.goTo(program.authorizeURL("prompt", "consent"))
+	b.at("Let “Quill Desktop” use", 200)
 	d.Run(t, "", "client", "block", program.id, "--yes")
+	b.answer("allow") // too late
+	b.at("does not allow this app", 400)
 	b.goTo(program.authorizeURL())
 	b.at("does not allow this app", 400)
 	b.look("blocked")

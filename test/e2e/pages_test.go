@@ -146,7 +146,8 @@ func TestConsentFits(t *testing.T) {
 	if err := look(ctx, view{width: 1280, height: 800, scheme: "light"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"consent", "consent-document", "consent-document-app", "consent-document-website"} {
+	for _, name := range []string{"consent", "consent-document", "consent-document-app", "consent-document-website", "consent-document-known",
+		"consent-document-different-site", "consent-document-changed-known", "consent-document-verified"} {
 		if err := chromedp.Do(ctx, chromedp.Navigate(base+"/page/"+name)); err != nil {
 			t.Fatal(err)
 		}
