@@ -138,8 +138,8 @@ func (k *ClientKeys) refresh(ctx context.Context, c *Client) error {
 	select {
 	case result := <-done:
 		return result.Err
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-ctx.Done(): // the request's time is over, which says nothing of the host
+		return fmt.Errorf("%w: %w", errKeysAway, ctx.Err())
 	}
 }
 
