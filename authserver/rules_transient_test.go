@@ -1,6 +1,7 @@
 package authserver_test
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -39,5 +40,39 @@ func TestA19_KeysThatAreAway(t *testing.T) {
 				want(t, k.redeem(a.app, code, proof), http.StatusOK, "")
 			})
 		}
+	})
+}
+
+// TestA36: a host that does not answer holds nobody up: when the request's time is
+// over the client is told to come again, and its code is still good.
+func TestA36_KeysThatDoNotCome(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		key := testkit.NewClientKey(t, "ES256", "k1")
+		jwks, answer := testkit.JWKS(t, key), make(chan struct{})
+		host := testkit.NewHTTPSHost(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-answer:
+				_, _ = w.Write(jwks)
+			case <-r.Context().Done():
+			}
+		}))
+		server := testkit.NewServerWithHosts(t, db, []*testkit.HTTPSHost{host})
+		k := &kit{Server: server, t: t, ctx: t.Context(), person: server.Person()}
+		a := keyApp{k.registerKeys(`"jwks_uri":"` + host.URL + `/keys"`), k, key}
+		code, proof := k.code(a.app, nil), a.prove()
+		hurried := *k
+		var cancel context.CancelFunc
+		hurried.ctx, cancel = context.WithTimeout(k.ctx, 200*time.Millisecond) // for the 8 s of package endpoint
+		defer cancel()
+		k.changesOnly(func() {
+			got := hurried.redeem(a.app, code, proof)
+			want(t, got, http.StatusServiceUnavailable, "temporarily_unavailable")
+			if got.header.Get("Retry-After") == "" {
+				t.Error("503 without Retry-After")
+			}
+		})
+		close(answer)
+		want(t, k.redeem(a.app, code, proof), http.StatusOK, "")
 	})
 }
