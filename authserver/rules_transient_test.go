@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
+	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
@@ -74,5 +75,45 @@ func TestA36_KeysThatDoNotCome(t *testing.T) {
 		})
 		close(answer)
 		want(t, k.redeem(a.app, code, proof), http.StatusOK, "")
+	})
+}
+
+// TestA21: a request that the database has no time for is told to come again at
+// every endpoint: never that something is wrong with it, and never a bare 500.
+func TestA21_NoTimeLeft(t *testing.T) {
+	each(t, func(t *testing.T, k *kit) {
+		a, basic := k.register(appRedirect), k.operatorApp(registration.AuthClientSecretBasic, appRedirect)
+		machine := k.machine(registration.AuthClientSecretPost, "files:read", testkit.Resource)
+		tokens, code := k.connect(a, nil), k.code(a, nil)
+		basicCode := k.code(basic, nil)
+		late := *k
+		var cancel context.CancelFunc
+		late.ctx, cancel = context.WithDeadline(k.ctx, time.Now().Add(-time.Second))
+		defer cancel()
+		for name, ask := range map[string]func() answer{
+			"code":               func() answer { return late.redeem(a, code, nil) },
+			"code, with Basic":   func() answer { return late.redeem(basic, basicCode, nil) },
+			"refresh":            func() answer { return late.refresh(a, tokens.body.RefreshToken, nil) },
+			"unknown client":     func() answer { return late.refresh(app{id: "nobody", method: registration.AuthNone}, "x", nil) },
+			"client_credentials": func() answer { return late.credentials(machine, nil) },
+			"revocation":         func() answer { return late.post("/revoke", a, values("token", tokens.body.RefreshToken)) },
+			"registration": func() answer {
+				return late.raw("POST", "/register", `{"redirect_uris":["`+appRedirect+`"]}`, http.Header{"Content-Type": {"application/json"}})
+			},
+		} {
+			k.sub("A21 "+name, func(t *testing.T) {
+				late.t = t
+				k.changesOnly(func() { wantUnavailable(t, ask()) })
+			})
+		}
+		k.sub("A21 a person", func(t *testing.T) {
+			page, err := k.person.Open(late.ctx, k.authorizeURL(a, nil))
+			if err != nil || page.Status != http.StatusServiceUnavailable || page.Header.Get("Retry-After") == "" || page.Leaves != nil {
+				t.Errorf("%+v, %v; want a page with 503", page, err)
+			}
+		})
+		want(t, k.redeem(a, code, nil), http.StatusOK, "")
+		want(t, k.redeem(basic, basicCode, nil), http.StatusOK, "")
+		want(t, k.refresh(a, tokens.body.RefreshToken, nil), http.StatusOK, "")
 	})
 }
