@@ -21,7 +21,8 @@ func TestCI17_ChangedWhileThePageWasOpen(t *testing.T) {
 			d := newDesk(t, testkit.OpenSQLite(t), document)
 			page := d.get("/consent?request=req-1").Body.String()
 			d.now = d.now.Add(time.Minute)
-			d.client.Metadata.ClientName, d.client.UpdatedAt = "Another", d.now
+			d.client.Metadata.ClientName = "Another"
+			d.client.DocumentHash = d.client.Metadata.Hash()
 			if err := d.db.UpdateClient(t.Context(), d.client); err != nil {
 				t.Fatal(err)
 			}

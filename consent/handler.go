@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/endpoint"
@@ -102,7 +103,7 @@ type choices struct {
 	ticked   []string
 	stay     bool
 	tooQuick bool
-	// changed says that the client changed after the page was shown.
+	// changed says that the client changed after the page was shown (CI-17).
 	changed bool
 }
 
@@ -142,7 +143,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	if req.NeedsSignIn(sess) {
 		return h.goOn(w, r, req.ID)
 	}
-	shownAt, err := h.o.Forms.Check(r.Context(), sess, formPurpose, req.ID, form.Get("txn"))
+	txn, about, _ := strings.Cut(form.Get("txn"), ".")
+	shownAt, err := h.o.Forms.Check(r.Context(), sess, formPurpose, req.ID, txn)
 	if err != nil {
 		return err
 	}
@@ -161,12 +163,17 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	c.tooQuick = h.o.Now().Sub(shownAt) < minReading
 	decision := form.Get("decision")
 	// to allow is to allow what the page said (CI-17); a refusal needs no second look
-	c.changed = flow.Decision(decision) == flow.DecisionAllow && q.client.UpdatedAt.After(shownAt)
+	c.changed = flow.Decision(decision) == flow.DecisionAllow && about != q.client.DocumentHash
 	if c.changed || c.tooQuick || decision == "review" {
 		c.tooQuick = c.tooQuick && decision != "review"
 		return h.page(w, r, q, c)
 	}
 	return h.record(w, r, q, flow.Decision(decision), c)
+}
+
+// txn ties a form to its request, and tells what its page said of the client.
+func (h *Handler) txn(q question) string {
+	return h.o.Forms.Token(q.sess, formPurpose, q.req.ID) + "." + q.client.DocumentHash
 }
 
 // record writes the answer on the request, once, and goes on.

@@ -46,7 +46,7 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, q question, c cho
 func (h *Handler) facts(q question, now time.Time) web.Consent {
 	p := web.Consent{
 		Frame:     web.Frame{Account: q.sess.Email},
-		RequestID: q.req.ID, Txn: h.o.Forms.Token(q.sess, formPurpose, q.req.ID),
+		RequestID: q.req.ID, Txn: h.txn(q),
 		Client:    registration.Describe(&q.client),
 		FirstSeen: q.client.CreatedAt, FirstSeenToday: sameDay(q.client.CreatedAt, now),
 		SelfRegistered: q.client.Kind == registration.KindDynamic && !q.client.Trusted(),
