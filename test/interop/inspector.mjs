@@ -9,11 +9,15 @@ import { Browser, environment, freePort } from "./program.mjs";
 import { play } from "./situations.mjs";
 
 const program = fileURLToPath(new URL("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js", import.meta.url));
+const CONNECT_TIMEOUT_MS = "60000"; // a busy machine is not what this is about
 const secrets = join(process.env.SCRATCH, ".mcp-inspector", "secrets.json");
 
 class Inspector {
   constructor(port) {
-    this.options = ["--transport", "http", "--format", "json", "--callback-url", `http://127.0.0.1:${port}/oauth/callback`];
+    this.options = [
+      "--transport", "http", "--format", "json", "--callback-url", `http://127.0.0.1:${port}/oauth/callback`,
+      "--connect-timeout", CONNECT_TIMEOUT_MS,
+    ];
     if (cell.kind === "cimd") this.options.push("--client-metadata-url", cell.client_id);
     if (preRegistered) this.options.push("--client-id", cell.client_id);
     if (cell.client_secret) this.options.push("--client-secret", cell.client_secret);

@@ -10,7 +10,7 @@ import { Browser, environment, freePort } from "./program.mjs";
 import { play } from "./situations.mjs";
 
 const program = fileURLToPath(new URL("node_modules/mcp-remote/dist/proxy.js", import.meta.url));
-const TIMEOUT_MS = 100_000;
+const TIMEOUT_MS = 150_000;
 
 class MCPRemote {
   browser = new Browser();
