@@ -269,10 +269,15 @@ func connected(t *testing.T, b *tab, d *documentSite) {
 func TestDocumentStops(t *testing.T) {
 	t.Parallel()
 	m := newMakers(t, "quill.example", "bad.evil.example", "new.example", "gone.example", "odd.example", "busy.example")
-	d := newDocumentSite(t, m, "OSTIARY_CIMD_POLICY=*.evil.example=deny,new.example=ask", "OSTIARY_CIMD_PER_HOUR=1")
+	d := newDocumentSite(t, m, "OSTIARY_CIMD_POLICY=*.evil.example=deny,new.example=ask", "OSTIARY_CIMD_PER_HOUR=1") // one of each site
 	b := openTab(t, desk, true, artefacts(t, "document"))
 	b.allow("status of 503")
 	const program = "http://127.0.0.1:5173/callback"
+	for _, id := range []string{"https://bad.evil.example/client.json", "https://new.example/client.json", "https://busy.example/two.json", quillHost + "/client.json"} {
+		m.publish(id, "Quill", program, nil)
+	}
+	b.goTo(d.discover(t, "https://busy.example/one.json", "Quill", program).authorizeURL())
+	b.at("Sign in to", 200)
 	m.publish("https://odd.example/client.json", "Quill", program, map[string]any{"client_id": "https://quill.example/client.json"})
 	for _, c := range []struct {
 		name, id, redirectURI, heading string
@@ -293,20 +298,10 @@ func TestDocumentStops(t *testing.T) {
 		{"redirect", quillHost + "/client.json", "https://collect.example/callback", "We stopped this request", http.StatusBadRequest,
 			[]string{"An app calling itself “Quill”", "It asked to use", "collect.example", "Registered", "127.0.0.1:5173", "Says it is from", "quill.example"}},
 	} {
-		switch c.name {
-		case "unread", "invalid":
-		case "budget":
-			b.goTo(d.discover(t, "https://busy.example/one.json", "Quill", program).authorizeURL())
-			b.at("Sign in to", 200)
-			fallthrough
-		default:
-			m.publish(c.id, "Quill", program, nil)
-		}
 		b.goTo(d.app(t, c.id, c.redirectURI).authorizeURL())
 		b.at(c.heading, c.status)
-		b.until(`document.querySelector('main')`)
 		says(b, c.name, eval[string](b, `document.querySelector('main').textContent.replace(/\s+/g, ' ')`), c.text...)
-		if b.header("Refresh") != "" || eval[bool](b, `!!document.querySelector('main a[href^="http"]:not([href^="mailto:"])')`) {
+		if b.header("Refresh") != "" || eval[bool](b, `!!document.querySelector('main a[href^="http"]')`) {
 			t.Errorf("%s: the page leads away", c.name)
 		}
 		b.look("stop-" + strings.ReplaceAll(c.name, " ", "-"))
