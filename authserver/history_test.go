@@ -24,7 +24,10 @@ func TestA20_DR14_RandomHistories(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
-				w := newWorld(t, db, []string{"quill.example"}, func(c *config.Config) { c.RegistrationPerHour = 6 })
+				w := newWorld(t, db, []string{"quill.example"}, func(c *config.Config) {
+					// less than a connection may be idle, so that only the live grant keeps a client
+					c.RegistrationPerHour, c.ClientIdleExpiry = 6, 10*24*time.Hour
+				})
 				h := &clientHistory{world: w, seed: seed, rand: rand.New(rand.NewPCG(seed, 13)), apps: map[string]app{}, tokens: map[string]heldToken{}}
 				h.run(60)
 			})
