@@ -94,7 +94,11 @@ func (o *outcomes) run(t *testing.T, c cell) {
 	limit := limitationOf(c)
 	passed := true
 	if limit.runs() {
-		passed = t.Run(c.String(), func(t *testing.T) { runCell(t, c) })
+		ran := false
+		passed = t.Run(c.String(), func(t *testing.T) { ran = true; runCell(t, c) })
+		if !ran { // -run names others
+			return
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
