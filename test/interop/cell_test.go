@@ -164,7 +164,7 @@ func runCell(t *testing.T, c cell) {
 		p.check(t, c, got)
 	}
 	if t.Failed() {
-		t.Logf("token requests: %v\nserver:\n%s", p.requests, p.logs)
+		t.Logf("token requests: %v\nserver:\n%s", p.saw().requests, p.logs)
 	}
 }
 
@@ -174,18 +174,19 @@ func (p *place) check(t *testing.T, c cell, got result) {
 	if d := cmp.Diff(c.steps(), got.steps); d != "" || got.said != "" {
 		t.Errorf("steps (-want +got):\n%s%s", d, got.said)
 	}
-	if p.logins != c.logins() {
-		t.Errorf("the person let the client in %d times, want %d", p.logins, c.logins())
+	saw := p.saw()
+	if saw.logins != c.logins() {
+		t.Errorf("the person let the client in %d times, want %d", saw.logins, c.logins())
 	}
 	wantFailed := 0
 	if c.situation == "unavailable" {
 		wantFailed = 1
 	}
-	if p.failed != wantFailed {
-		t.Errorf("%d token requests were answered 503, want %d", p.failed, wantFailed)
+	if saw.failed != wantFailed {
+		t.Errorf("%d token requests were answered 503, want %d", saw.failed, wantFailed)
 	}
 	p.checkClients(t, c)
-	p.checkRequests(t, c)
+	checkRequests(t, c, saw.requests)
 }
 
 // checkClients looks at how the clients became known.
@@ -217,7 +218,7 @@ func (p *place) checkClients(t *testing.T, c cell) {
 }
 
 // checkRequests looks at what the token endpoint saw.
-func (p *place) checkRequests(t *testing.T, c cell) {
+func checkRequests(t *testing.T, c cell, requests []tokenRequest) {
 	t.Helper()
 	method := authMethods[c.kind]
 	if method == "" {
@@ -225,7 +226,7 @@ func (p *place) checkRequests(t *testing.T, c cell) {
 	}
 	var refreshed []oauth.Secret
 	refused := 0
-	for _, r := range p.requests {
+	for _, r := range requests {
 		if r.status == http.StatusUnauthorized {
 			refused++
 		}

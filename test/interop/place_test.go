@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -47,11 +48,16 @@ type place struct {
 	busy   http.Handler // answers 503 as the authorization server does
 	logs   *testkit.Buffer
 
-	mu       sync.Mutex
-	offset   time.Duration
-	fail     bool
+	mu     sync.Mutex
+	offset time.Duration
+	fail   bool // the next token request is answered 503
+	seen   seen
+}
+
+// seen is what the place saw of the client.
+type seen struct {
+	logins   int // times that the person let it in
 	failed   int // token requests that were answered 503
-	logins   int // times that the person let the client in
 	requests []tokenRequest
 }
 
@@ -155,7 +161,7 @@ func (p *place) failsNow() bool {
 	defer p.mu.Unlock()
 	fails := p.fail
 	if p.fail = false; fails {
-		p.failed++
+		p.seen.failed++
 	}
 	return fails
 }
@@ -163,7 +169,16 @@ func (p *place) failsNow() bool {
 func (p *place) note(r tokenRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.requests = append(p.requests, r)
+	p.seen.requests = append(p.seen.requests, r)
+}
+
+// saw returns what the place has seen so far.
+func (p *place) saw() seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.seen
+	s.requests = slices.Clone(s.requests)
+	return s
 }
 
 // readTokenRequest reads a token request and leaves it as it was.
@@ -240,7 +255,7 @@ func (p *place) open(r *http.Request) error {
 		return err
 	}
 	p.mu.Lock()
-	p.logins++
+	p.seen.logins++
 	p.mu.Unlock()
 	return p.person.Deliver(r.Context(), to)
 }
