@@ -1,5 +1,6 @@
 // A client that is a program: what it is started with, and the person who opens
 // the URLs that it wants a browser for.
+import { randomInt } from "node:crypto";
 import { connect, createServer } from "node:net";
 import { cell, control } from "./driver.mjs";
 
@@ -12,13 +13,19 @@ export function environment(more) {
   return { PATH: process.env.PATH, HOME: process.env.SCRATCH, BROWSER: "true", ...more };
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns a port that nobody listens on, and that the system gives
+// nobody by itself until the program starts to listen there.
 export async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = randomInt(20_000, 32_000);
+    const server = createServer();
+    const free = await new Promise((resolve) => {
+      server.on("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 // Browser reads what a program prints on stderr, and takes the person to every
