@@ -81,7 +81,10 @@ func TestA33_CI14_ThousandAtOnce(t *testing.T) {
 				return
 			}
 			testkit.Body(t, resp)
-			if resp.StatusCode != http.StatusBadRequest { // login_required: the client is there
+			// login_required: the client is there. A machine that is too slow for a
+			// thousand at once tells some to come again
+			late := resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != ""
+			if resp.StatusCode != http.StatusBadRequest && !late {
 				wrong.Add(1)
 			}
 		}
@@ -100,6 +103,15 @@ func TestA33_CI14_ThousandAtOnce(t *testing.T) {
 		started.Wait()
 		close(gate.let)
 		done.Wait()
+		for _, process := range processes {
+			resp, err := process.Get(ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if testkit.Body(t, resp); resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("afterwards: %d, want the client's page", resp.StatusCode)
+			}
+		}
 		if got := host.Requests(); got != len(processes) {
 			t.Errorf("%d requests of new people made %d fetches, want one a process", people, got)
 		}
