@@ -13,13 +13,21 @@ import (
 // ErrOff reports a client that is disabled or blocked, and so cannot be verified.
 var ErrOff = errors.New("the client is disabled or blocked")
 
+// ErrChanged reports a client that is other than the operator saw.
+var ErrChanged = errors.New("the client changed since it was looked at")
+
 // Verify says that the operator vouches for the client as for one it added: its
 // name is shown as verified and approvals are remembered (D11). What the client
 // may change by itself stays its own; people are asked again when it does
-// (CI-17). It returns ErrOff, or store.ErrNotFound.
-func (a *Admin) Verify(ctx context.Context, id string) (Client, error) {
+// (CI-17). seen is the DocumentHash of the client that the operator looked at: its
+// document may be read again, or it may update itself, at any moment. It returns
+// ErrChanged, ErrOff, or store.ErrNotFound.
+func (a *Admin) Verify(ctx context.Context, id, seen string) (Client, error) {
 	return a.edit(ctx, id, "client.verified", func(c *Client) error {
-		if !c.Enabled() {
+		switch {
+		case c.DocumentHash != seen:
+			return ErrChanged
+		case !c.Enabled():
 			return ErrOff
 		}
 		if c.VerifiedAt.IsZero() {

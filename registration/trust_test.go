@@ -57,12 +57,12 @@ func TestVerify(t *testing.T) {
 		if consent.MayRemember(&c, "http://127.0.0.1/cb") {
 			t.Fatal("CI-18: remembered before it is verified")
 		}
-		got, err := a.Verify(ctx, quillID)
+		got, err := a.Verify(ctx, quillID, "h1")
 		if err != nil || !got.VerifiedAt.Equal(noon) || !got.Trusted() || !consent.MayRemember(&got, "http://127.0.0.1/cb") || got.DocumentHash != "h1" {
 			t.Errorf("Verify: %+v, %v", got, err)
 		}
 		a.Now = func() time.Time { return noon.Add(time.Hour) }
-		if got, err = a.Verify(ctx, quillID); err != nil || !got.VerifiedAt.Equal(noon) {
+		if got, err = a.Verify(ctx, quillID, "h1"); err != nil || !got.VerifiedAt.Equal(noon) {
 			t.Errorf("Verify again: %v, %v", got.VerifiedAt, err)
 		}
 		if want := []string{"client.verified", "client.verified"}; !slices.Equal(events(t, db), want) {
@@ -75,7 +75,7 @@ func TestVerify(t *testing.T) {
 			if err := off(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.Verify(ctx, quillID); !errors.Is(err, registration.ErrOff) {
+			if _, err := a.Verify(ctx, quillID, "h1"); !errors.Is(err, registration.ErrOff) {
 				t.Errorf("Verify of a client that is off: %v", err)
 			}
 		}
@@ -93,7 +93,7 @@ func TestBlock(t *testing.T) {
 		const otherID = "https://other.example/client.json"
 		addDocumentClient(t, db, quillID, "Quill Desktop")
 		addDocumentClient(t, db, otherID, "Other")
-		if _, err := a.Verify(ctx, quillID); err != nil {
+		if _, err := a.Verify(ctx, quillID, "h1"); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := a.Block(ctx, quillID); err != nil || n != 1 {
@@ -154,11 +154,36 @@ func TestBlock(t *testing.T) {
 	})
 }
 
+// Who vouches for a client vouches for what it was when they looked: its document
+// may be read again, or it may update itself, before their word arrives.
+func TestVerifyOfAClientThatChanged(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		ctx, a := t.Context(), newAdmin(db)
+		seen := addDocumentClient(t, db, quillID, "Quill Desktop")
+		changed := seen
+		changed.Metadata.RedirectURIs, changed.DocumentHash = []string{"https://evil.example/cb"}, "h2"
+		if err := db.UpdateClient(ctx, changed); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Verify(ctx, quillID, seen.DocumentHash); !errors.Is(err, registration.ErrChanged) {
+			t.Errorf("Verify of what it was: %v, want ErrChanged", err)
+		}
+		if got, err := a.Show(ctx, quillID); err != nil || got.Trusted() || len(events(t, db)) != 0 {
+			t.Errorf("after it: %+v, %v; events %q", got, err, events(t, db))
+		}
+		if got, err := a.Verify(ctx, quillID, changed.DocumentHash); err != nil || !got.Trusted() {
+			t.Errorf("Verify of what it is: %+v, %v", got, err)
+		}
+	})
+}
+
 func TestTrustOfUnknownClients(t *testing.T) {
 	t.Parallel()
 	a := newAdmin(testkit.OpenSQLite(t))
 	for _, id := range []string{"nobody", "https://nobody.example/client.json", "a\x00b", ""} {
-		_, verify := a.Verify(t.Context(), id)
+		_, verify := a.Verify(t.Context(), id, "h1")
 		_, block := a.Block(t.Context(), id)
 		_, unblock := a.Unblock(t.Context(), id)
 		for name, err := range map[string]error{"Verify": verify, "Block": block, "Unblock": unblock} {

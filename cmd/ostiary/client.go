@@ -328,7 +328,9 @@ type clientView struct {
 	VerifiedAt instant  `json:"verified_at,omitzero"`
 	CreatedAt  instant  `json:"created_at"`
 	UpdatedAt  instant  `json:"updated_at"`
-	LastUsedAt instant  `json:"last_used_at,omitzero"`
+	// Hash is that of its metadata, which verify may be bound to.
+	Hash       string  `json:"hash"`
+	LastUsedAt instant `json:"last_used_at,omitzero"`
 	// OldSecretExpiresAt is until when the secret before the last rotation is good.
 	OldSecretExpiresAt instant `json:"old_secret_expires_at,omitzero"`
 	// Document is what show says of its metadata document.
@@ -343,7 +345,7 @@ func newClientView(client registration.Client) clientView {
 	return clientView{ClientID: client.ID, Kind: client.Kind, ClientMetadata: client.Metadata, Resources: client.Resources,
 		Enabled: client.Enabled(), Verified: client.Trusted(), DisabledAt: instant{client.DisabledAt},
 		BlockedAt: instant{client.BlockedAt}, VerifiedAt: instant{client.VerifiedAt},
-		CreatedAt: instant{client.CreatedAt}, UpdatedAt: instant{client.UpdatedAt}, LastUsedAt: instant{client.LastUsedAt},
+		CreatedAt: instant{client.CreatedAt}, UpdatedAt: instant{client.UpdatedAt}, Hash: client.DocumentHash, LastUsedAt: instant{client.LastUsedAt},
 		OldSecretExpiresAt: instant{client.OldSecretExpiresAt}}
 }
 
@@ -396,7 +398,7 @@ func clientRows(client registration.Client) [][]string {
 	if m.Scope != "" {
 		rows = append(rows, []string{"scope", m.Scope})
 	}
-	rows = append(rows, []string{"created", stamp(&instant{client.CreatedAt})})
+	rows = append(rows, []string{"hash", client.DocumentHash}, []string{"created", stamp(&instant{client.CreatedAt})})
 	if !client.OldSecretExpiresAt.IsZero() {
 		rows = append(rows, []string{"old secret", "good until " + stamp(&instant{client.OldSecretExpiresAt})})
 	}
@@ -415,6 +417,8 @@ func clientError(id string, err error) error {
 			return withHint(fmt.Errorf("nobody has come with the client %q yet", id), "it is known once somebody connects with it; cimd_policy allows or denies its host before")
 		}
 		return withHint(fmt.Errorf("there is no client %q", id), "ostiary client list shows them all")
+	case errors.Is(err, registration.ErrChanged):
+		return withHint(fmt.Errorf("%s changed since you looked at it, so it was not verified", id), "look again: ostiary client show %s", id)
 	case errors.Is(err, registration.ErrOff):
 		return withHint(fmt.Errorf("%s is disabled or blocked, so it was not verified", id), "ostiary client enable or ostiary client unblock lets it in again")
 	case errors.As(err, &oe) && oe.HTTPStatus() < 500:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,28 +13,35 @@ import (
 )
 
 func newClientVerifyCmd(c *cli) *cobra.Command {
+	var seen string
 	cmd := &cobra.Command{Use: "verify CLIENT_ID", Short: "Vouch for a client: people see it as verified and are asked once",
 		Long: `Vouch for a client as for one that you added. People see "Verified" beside its
 name, what they allow is remembered, and it may ask for restricted scopes. Look at
 its redirect URIs before: a client whose responses go to localhost or to an app
-cannot prove who it is, verified or not. ostiary client block takes it back.`,
+cannot prove who it is, verified or not. ostiary client block takes it back. A
+client may change between your look and your word: --hash with the hash that
+ostiary client show printed verifies that one or none.`,
 		Example: `  ostiary client show https://quill.example/oauth/client.json
-  ostiary client verify https://quill.example/oauth/client.json`,
+  ostiary client verify https://quill.example/oauth/client.json --hash E5tN4nTjCoxZb0GbWJUvGGnrP8WcZLJZ0dVJnRdVu2k`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withClients(cmd.Context(), func(a *registration.Admin) error { return c.verifyClient(cmd, a, args[0]) })
+			return c.withClients(cmd.Context(), func(a *registration.Admin) error { return c.verifyClient(cmd, a, args[0], seen) })
 		}}
+	cmd.Flags().StringVar(&seen, "hash", "", "the `hash` that ostiary client show printed: a client that has another one now is not verified")
 	addYes(cmd)
 	addJSON(cmd)
 	return cmd
 }
 
-// verifyClient asks first when the client can be mistaken for another.
-func (c *cli) verifyClient(cmd *cobra.Command, a *registration.Admin, id string) error {
+// verifyClient asks first when the client can be mistaken for another, and
+// vouches for the client as it was then: the one with the hash seen, where the
+// operator named it.
+func (c *cli) verifyClient(cmd *cobra.Command, a *registration.Admin, id, seen string) error {
 	client, err := a.Show(cmd.Context(), id)
 	if err != nil {
 		return clientError(id, err)
 	}
+	seen = cmp.Or(seen, client.DocumentHash)
 	like, err := a.LooksLike(cmd.Context(), client)
 	if err != nil {
 		return err
@@ -43,7 +51,7 @@ func (c *cli) verifyClient(cmd *cobra.Command, a *registration.Admin, id string)
 			return err
 		}
 	}
-	client, err = a.Verify(cmd.Context(), id)
+	client, err = a.Verify(cmd.Context(), id, seen)
 	return c.printEdited(cmd, id, client, err)
 }
 

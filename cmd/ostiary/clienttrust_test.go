@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestVerifyAsksAboutLookAlikes(t *testing.T) {
 	const id = "https://evil.example/client.json"
 	c := newCLI([]string{"OSTIARY_STATE_DIR=" + state}, strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	err := c.withStore(t.Context(), func(_ *config.Config, db *sqlstore.Store) error {
-		return db.CreateClient(t.Context(), registration.Client{ID: id, Kind: registration.KindCIMD, CreatedAt: time.Now(), UpdatedAt: time.Now(),
+		return db.CreateClient(t.Context(), registration.Client{ID: id, Kind: registration.KindCIMD, CreatedAt: time.Now(), UpdatedAt: time.Now(), DocumentHash: "h2",
 			Metadata: registration.ClientMetadata{ClientName: "CIaude Code", RedirectURIs: []string{"http://127.0.0.1/cb"}, TokenEndpointAuthMethod: "none"}})
 	})
 	if err != nil {
@@ -48,7 +49,20 @@ func TestVerifyAsksAboutLookAlikes(t *testing.T) {
 	if code, out := run("client", "show", id, "--json"); code != 0 || !strings.Contains(out, `"verified": false`) || !strings.Contains(out, `"warning": "looks like`) {
 		t.Errorf("after a verify that was not confirmed: %d\n%s", code, out)
 	}
-	if code, out := run("client", "verify", id, "--yes"); code != 0 || !strings.Contains(out, "verified") {
+	if code, out := run("client", "show", id); code != 0 || !regexp.MustCompile(`(?m)^hash +h2$`).MatchString(out) {
+		t.Errorf("show: %d\n%s", code, out)
+	}
+	for _, how := range []string{"--json=false", "--json"} {
+		args := []string{"client", "verify", id, "--hash", "h1", "--yes", how}
+		if code, out := run(args...); code != 1 || !strings.Contains(out, "changed since you looked at it, so it was not verified") ||
+			!strings.Contains(out, "hint: look again: ostiary client show "+id) {
+			t.Errorf("%q of a client that changed: %d\n%s", args, code, out)
+		}
+	}
+	if code, out := run("client", "show", id, "--json"); code != 0 || !strings.Contains(out, `"verified": false`) || !strings.Contains(out, `"hash": "h2"`) {
+		t.Errorf("after it: %d\n%s", code, out)
+	}
+	if code, out := run("client", "verify", id, "--yes", "--hash", "h2"); code != 0 || !strings.Contains(out, "verified") {
 		t.Errorf("verify --yes: %d\n%s", code, out)
 	}
 	if code, out := run("client", "list"); code != 0 || !strings.Contains(out, "enabled  verified") {
