@@ -120,6 +120,24 @@ func TestCA07_ExpiredOrRotatedSecret(t *testing.T) {
 	})
 }
 
+// RFC 6749 §2.3.1: every server takes Basic for a secret; the go-sdk and the
+// Inspector choose by the server's list, whatever was registered.
+func TestA17_SecretEitherWay(t *testing.T) {
+	each(t, func(t *testing.T, k *kit) {
+		methods := []string{registration.AuthClientSecretBasic, registration.AuthClientSecretPost}
+		for i, registered := range methods {
+			a := k.operatorApp(registered, appRedirect)
+			a.method = methods[1-i]
+			first := k.connect(a, nil)
+			want(t, k.refresh(a, first.body.RefreshToken, nil), 200, "")
+			a.secret += "x"
+			k.denied(401, "invalid_client", func() answer { return k.refresh(a, first.body.RefreshToken, nil) })
+			a.secret = ""
+			k.denied(401, "invalid_client", func() answer { return k.refresh(a, first.body.RefreshToken, nil) })
+		}
+	})
+}
+
 // After a rotation machines are changed one by one: both secrets work, for every
 // grant and endpoint, until the date.
 func TestCA07_TwoSecretsSideBySide(t *testing.T) {

@@ -135,7 +135,9 @@ func checkCredential(c *registration.Client, creds credentials, secret oauth.Sec
 		// secret that was never issued is a confusion we refuse (CA-05)
 		return registration.AuthNone, secret == ""
 	}
-	if creds.method != c.Metadata.TokenEndpointAuthMethod || secret == "" {
+	// A secret is the same one in the header and in the body: RFC 6749 §2.3.1 has
+	// every server take Basic, and SDKs choose by our list, not by the registration.
+	if !c.UsesSecret() || secret == "" {
 		return "", false
 	}
 	return creds.method, c.CheckSecret(secret, u.now)
