@@ -308,9 +308,7 @@ func TestDR13_A38_HostedClients(t *testing.T) {
 func TestDR16_RememberedConsentIsDropped(t *testing.T) {
 	each(t, func(t *testing.T, k *kit) {
 		a := k.managedApp()
-		if _, err := k.App.Clients.Verify(k.ctx, a.id); err != nil {
-			t.Fatal(err)
-		}
+		k.verify(a.app)
 		k.connect(a.app, nil)
 		if page := k.open(k.person, k.authorizeURL(a.app, nil)); page.Leaves == nil {
 			t.Fatalf("D11: a verified client is remembered: %d %q", page.Status, page.Heading)
