@@ -43,8 +43,7 @@ func (k *kit) registerWith(token string, metadata any) answer {
 	return k.raw(http.MethodPost, "/register", string(body), header)
 }
 
-// DR-01: who has no good token registers nothing. A closed endpoint answers 403
-// access_denied, as DR-02: a challenge would ask for a token that nobody gives.
+// DR-01: who has no good token registers nothing.
 func TestDR01_InitialAccessTokens(t *testing.T) {
 	eachWith(t, func(c *config.Config) { c.Registration = "token" }, func(t *testing.T, k *kit) {
 		tokens := &registration.InitialAccessTokens{Store: k.DB, Tx: k.DB, Audit: k.DB, Now: k.Clock.Now}

@@ -159,7 +159,7 @@ func TestDR01_MetadataByPolicy(t *testing.T) {
 	}{
 		"open":   {testkit.Issuer + "/register", http.StatusCreated},
 		"token":  {testkit.Issuer + "/register", http.StatusUnauthorized},
-		"closed": {nil, http.StatusForbidden},
+		"closed": {nil, http.StatusUnauthorized},
 	} {
 		s := testkit.NewServer(t, testkit.OpenSQLite(t), func(c *config.Config) { c.Registration = mode })
 		k := &kit{Server: s, t: t, ctx: t.Context()}

@@ -149,7 +149,7 @@ func (h *Handler) newResponse(c Client, secret, token oauth.Secret) response {
 // register serves POST /register (RFC 7591 §3.1).
 func (h *Handler) register(w http.ResponseWriter, r *http.Request) error {
 	if !h.Open() {
-		return closed()
+		return registrationClosed(r)
 	}
 	source := audit.SourceFrom(r.Context()).Class()
 	if err := h.limit(r.Context(), source); err != nil {
@@ -178,11 +178,22 @@ func (h *Handler) register(w http.ResponseWriter, r *http.Request) error {
 	return endpoint.WriteJSON(w, http.StatusCreated, h.newResponse(n.client, n.secret, n.token))
 }
 
-// closed answers whoever may not change anything here; being signed in is no
-// privilege at this endpoint, which reads no cookie (DR-02).
+// registrationClosed answers who would register where nobody may. No token is
+// good here, so the answer is that of a missing or wrong one (DR-01). A browser's
+// person is told that being signed in is no privilege (DR-02): no cookie is read.
+func registrationClosed(r *http.Request) *oauth.Error {
+	if r.Header.Get("Cookie") != "" {
+		return closed()
+	}
+	return unauthorized(closedHint, r.Header.Get("Authorization") != "")
+}
+
+const closedHint = "registration is closed here; ask the operator to add the client"
+
+// closed answers who is known and may not change anything here.
 func closed() *oauth.Error {
 	return &oauth.Error{Code: "access_denied", Status: http.StatusForbidden,
-		Description: "registration is closed here; ask the operator to add the client"}
+		Description: closedHint}
 }
 
 // registering is a client about to be stored, with what only its maker is told.

@@ -194,9 +194,21 @@ func TestRegisterRefuses(t *testing.T) {
 func TestRegisterClosed(t *testing.T) {
 	t.Parallel()
 	g := newRegistrar(t, testkit.OpenSQLite(t), func(o *registration.Options) { o.Policy = registration.Policy{} })
-	w := g.post("192.0.2.1", "application/json", quill)
-	if got := decode(t, w.Body); w.Code != http.StatusForbidden || got["error"] != "access_denied" || len(g.clients(t)) != 0 {
-		t.Errorf("closed: %d %v", w.Code, got)
+	for authorization, challenge := range map[string]string{"": "Bearer", "Bearer ost_iat_" + strings.Repeat("A", 43): `Bearer error="invalid_token"`} {
+		r := httptest.NewRequest("POST", "/register", strings.NewReader(quill))
+		r.Header.Set("Content-Type", "application/json")
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		w := httptest.NewRecorder()
+		g.http.ServeHTTP(w, r)
+		got := decode(t, w.Body)
+		if w.Code != http.StatusUnauthorized || got["error"] != "invalid_token" || w.Header().Get("WWW-Authenticate") != challenge {
+			t.Errorf("DR-01 closed, Authorization %q: %d %v %v", authorization, w.Code, w.Header(), got)
+		}
+		if len(g.clients(t)) != 0 {
+			t.Error("DR-01: a client was registered")
+		}
 	}
 }
 
