@@ -413,7 +413,7 @@ func TestShow(t *testing.T) {
 		{"no cookie", func(d *desk) { d.browser.session = nil }, 403},
 		{"AR-15 expired", func(d *desk) { d.req.ExpiresAt = d.now }, 400},
 		{"finished", func(d *desk) { d.req.FinishedAt = d.now }, 400},
-		{"client disabled", func(d *desk) { d.client.DisabledAt = d.now }, 400},
+		{"client disabled", func(d *desk) { d.client.DisabledAt = d.now }, 403},
 		{"client gone", func(d *desk) { d.client.ID = "other" }, 400},
 		{"resource gone", func(d *desk) { d.req.Resource = "https://gone.example" }, 400},
 		{"AU-06 resource that the client may not use", func(d *desk) { d.client.Resources = []string{"https://other.example"} }, 400},
@@ -575,6 +575,10 @@ func TestOrigin(t *testing.T) {
 			website("https://app.quill.example/cb")(d)
 			d.client.VerifiedAt = d.now
 		}, []string{"Comes from", "<b>quill.example</b>"}, []string{""}},
+		{"CI-17 verified by the operator, and changed since", func(d *desk) {
+			website("https://app.quill.example/cb")(d)
+			d.client.VerifiedAt, d.client.VerifiedUntil = d.now.Add(-time.Hour), d.now
+		}, []string{"Comes from", "<b>quill.example</b>"}, []string{"a website that nobody here has checked"}},
 		{"CI-19 punycode, a known host in front, a known name", func(d *desk) {
 			website("https://xn--80ak6aa92e.evil.example/cb")(d)
 			d.client.ID, d.client.Metadata.ClientName = "https://claude.ai.evil.example/c.json", "Claude Code"
