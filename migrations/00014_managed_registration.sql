@@ -12,6 +12,9 @@ CREATE TABLE initial_access_tokens (
     last_used_at BIGINT
 );
 
+-- When a client that the operator verified became another than the one they saw.
+ALTER TABLE clients ADD COLUMN verified_until BIGINT;
+
 -- A registration that is repeated finds its client by this.
 CREATE INDEX clients_document ON clients (source, document_hash, created_at);
 -- The budget of all sources together, and what is old enough to be removed.
@@ -23,4 +26,5 @@ CREATE INDEX clients_identified ON clients (created_at, id) WHERE kind <> 'dynam
 DROP INDEX clients_identified;
 DROP INDEX clients_created_at;
 DROP INDEX clients_document;
+ALTER TABLE clients DROP COLUMN verified_until;
 DROP TABLE initial_access_tokens;

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -126,7 +127,7 @@ func (d *Documents) Resolve(ctx context.Context, clientID string) (*Client, erro
 	if err != nil {
 		return nil, err
 	}
-	if c.Enabled() && trust == TrustAsk && !c.Trusted() {
+	if c.Enabled() && trust == TrustAsk && c.VerifiedAt.IsZero() {
 		return nil, problem(clientID, ProblemWaiting)
 	}
 	return c, nil
@@ -427,11 +428,10 @@ func (d *Documents) tryKeep(ctx context.Context, doc ClientDocument, m ClientMet
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			held = Client{ID: doc.ClientID, Kind: KindCIMD, Metadata: m, DocumentHash: m.Hash(), CreatedAt: doc.FetchedAt, UpdatedAt: doc.FetchedAt}
-			err = d.record(ctx, "client.discovered", held, func() error { return d.o.Clients.CreateClient(ctx, held) })
+			err = d.record(ctx, "client.discovered", held, nil, func() error { return d.o.Clients.CreateClient(ctx, held) })
 		case err == nil && held.DocumentHash != m.Hash():
-			// what the operator decided stays: verified, switched off, blocked
-			held.Metadata, held.DocumentHash, held.UpdatedAt = m, m.Hash(), doc.FetchedAt
-			err = d.record(ctx, "client.changed", held, func() error { return d.o.Clients.UpdateClient(ctx, held) })
+			detail := held.adopt(m, doc.FetchedAt)
+			err = d.record(ctx, "client.changed", held, detail, func() error { return d.o.Clients.UpdateClient(ctx, held) })
 		}
 		if err != nil {
 			return err
@@ -442,13 +442,26 @@ func (d *Documents) tryKeep(ctx context.Context, doc ClientDocument, m ClientMet
 	return c, err
 }
 
+// adopt makes the client what its document now says, and returns what the audit
+// event says beside. What the operator decided stays: a verified client may still
+// be used where they must verify it first, but it is shown as verified only for
+// as long as it is who they saw.
+func (c *Client) adopt(m ClientMetadata, at time.Time) (detail map[string]string) {
+	if c.Trusted() && !sameIdentity(&c.Metadata, &m) {
+		c.VerifiedUntil, detail = at, map[string]string{"verified": "ended"}
+	}
+	c.Metadata, c.DocumentHash, c.UpdatedAt = m, m.Hash(), at
+	return detail
+}
+
 // record writes a client with its audit event.
-func (d *Documents) record(ctx context.Context, event string, c Client, write func() error) error {
+func (d *Documents) record(ctx context.Context, event string, c Client, detail map[string]string, write func() error) error {
 	if err := write(); err != nil {
 		return err
 	}
-	return d.o.Audit.Append(ctx, audit.New(ctx, c.UpdatedAt, audit.Event{Name: event, Actor: c.ID, ClientID: c.ID,
-		Detail: registeredDetail(c.Metadata)}))
+	all := registeredDetail(c.Metadata)
+	maps.Copy(all, detail)
+	return d.o.Audit.Append(ctx, audit.New(ctx, c.UpdatedAt, audit.Event{Name: event, Actor: c.ID, ClientID: c.ID, Detail: all}))
 }
 
 // fail records that the document could not be used, so that nobody asks again for

@@ -62,6 +62,9 @@ type Client struct {
 	Source string
 	// VerifiedAt is when the operator verified it; zero: not verified.
 	VerifiedAt time.Time
+	// VerifiedUntil is when the document of a verified client (CIMD) became another
+	// than the operator saw; zero: it is what they verified.
+	VerifiedUntil time.Time
 	// DisabledAt is when the operator switched it off; zero: enabled.
 	DisabledAt time.Time
 	// BlockedAt is when the operator blocked it: like disabled, its grants ended,
@@ -128,8 +131,11 @@ func (c *Client) IsPublic() bool { return c.Metadata.TokenEndpointAuthMethod == 
 // Enabled reports whether the client may be used at all.
 func (c *Client) Enabled() bool { return c.DisabledAt.IsZero() && c.BlockedAt.IsZero() }
 
-// Trusted reports whether the operator added or verified the client (D11, D14).
-func (c *Client) Trusted() bool { return c.Kind == KindOperator || !c.VerifiedAt.IsZero() }
+// Trusted reports whether the operator added the client, or verified what it now
+// is (D11, D14).
+func (c *Client) Trusted() bool {
+	return c.Kind == KindOperator || !c.VerifiedAt.IsZero() && c.VerifiedUntil.IsZero()
+}
 
 // ScopeLimit is the most the client may ask for, "" for no limit: what the
 // operator wrote. What a client registered by itself is no limit (A14): the

@@ -225,5 +225,5 @@ func sameIdentity(a, b *ClientMetadata) bool {
 // that proves itself in the same way: what a remembered consent relies on.
 func sameAnswer(a, b *ClientMetadata) bool {
 	return slices.Equal(a.RedirectURIs, b.RedirectURIs) && a.TokenEndpointAuthMethod == b.TokenEndpointAuthMethod &&
-		bytes.Equal(a.JWKS, b.JWKS) && a.JWKSURI == b.JWKSURI
+		bytes.Equal(a.JWKS, b.JWKS) && a.JWKSURI == b.JWKSURI && slices.Equal(a.OtherAuthMethods, b.OtherAuthMethods)
 }

@@ -17,9 +17,8 @@ var ErrOff = errors.New("the client is disabled or blocked")
 var ErrChanged = errors.New("the client changed since it was looked at")
 
 // Verify says that the operator vouches for the client as for one it added: its
-// name is shown as verified and approvals are remembered (D11). What the client
-// may change by itself stays its own; people are asked again when it does
-// (CI-17). seen is the DocumentHash of the client that the operator looked at: its
+// name is shown as verified and approvals are remembered (D11), until its metadata
+// document says something else of who it is (CI-17); then once more by Verify. seen is the DocumentHash of the client that the operator looked at: its
 // document may be read again, or it may update itself, at any moment. It returns
 // ErrChanged, ErrOff, or store.ErrNotFound.
 func (a *Admin) Verify(ctx context.Context, id, seen string) (Client, error) {
@@ -30,8 +29,8 @@ func (a *Admin) Verify(ctx context.Context, id, seen string) (Client, error) {
 		case !c.Enabled():
 			return ErrOff
 		}
-		if c.VerifiedAt.IsZero() {
-			c.VerifiedAt = a.Now()
+		if !c.Trusted() || c.VerifiedAt.IsZero() {
+			c.VerifiedAt, c.VerifiedUntil = a.Now(), time.Time{}
 		}
 		return nil
 	})
@@ -54,7 +53,7 @@ func (a *Admin) Block(ctx context.Context, id string) (ended int, err error) {
 		if c.BlockedAt.IsZero() {
 			c.BlockedAt = a.Now()
 		}
-		c.VerifiedAt, c.UpdatedAt = time.Time{}, a.Now()
+		c.VerifiedAt, c.VerifiedUntil, c.UpdatedAt = time.Time{}, time.Time{}, a.Now()
 		if err := errors.Join(a.Clients.UpdateClient(ctx, c), a.Consents.DeleteConsents(ctx, "", id, "")); err != nil {
 			return err
 		}

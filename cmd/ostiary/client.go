@@ -326,8 +326,10 @@ type clientView struct {
 	DisabledAt instant  `json:"disabled_at,omitzero"`
 	BlockedAt  instant  `json:"blocked_at,omitzero"`
 	VerifiedAt instant  `json:"verified_at,omitzero"`
-	CreatedAt  instant  `json:"created_at"`
-	UpdatedAt  instant  `json:"updated_at"`
+	// VerifiedUntil is when it changed since.
+	VerifiedUntil instant `json:"verified_until,omitzero"`
+	CreatedAt     instant `json:"created_at"`
+	UpdatedAt     instant `json:"updated_at"`
 	// Hash is that of its metadata, which verify may be bound to.
 	Hash       string  `json:"hash"`
 	LastUsedAt instant `json:"last_used_at,omitzero"`
@@ -344,7 +346,7 @@ type clientView struct {
 func newClientView(client registration.Client) clientView {
 	return clientView{ClientID: client.ID, Kind: client.Kind, ClientMetadata: client.Metadata, Resources: client.Resources,
 		Enabled: client.Enabled(), Verified: client.Trusted(), DisabledAt: instant{client.DisabledAt},
-		BlockedAt: instant{client.BlockedAt}, VerifiedAt: instant{client.VerifiedAt},
+		BlockedAt: instant{client.BlockedAt}, VerifiedAt: instant{client.VerifiedAt}, VerifiedUntil: instant{client.VerifiedUntil},
 		CreatedAt: instant{client.CreatedAt}, UpdatedAt: instant{client.UpdatedAt}, Hash: client.DocumentHash, LastUsedAt: instant{client.LastUsedAt},
 		OldSecretExpiresAt: instant{client.OldSecretExpiresAt}}
 }

@@ -137,8 +137,11 @@ func clientState(client registration.Client) string {
 
 // clientTrust says whether people see the client as verified.
 func clientTrust(client registration.Client) string {
-	if client.Trusted() {
+	switch {
+	case client.Trusted():
 		return "verified"
+	case !client.VerifiedUntil.IsZero():
+		return "changed since verified at " + stamp(&instant{client.VerifiedAt})
 	}
 	return "not verified"
 }

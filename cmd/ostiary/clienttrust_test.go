@@ -68,6 +68,26 @@ func TestVerifyAsksAboutLookAlikes(t *testing.T) {
 	if code, out := run("client", "list"); code != 0 || !strings.Contains(out, "enabled  verified") {
 		t.Errorf("list: %d\n%s", code, out)
 	}
+	err = c.withStore(t.Context(), func(_ *config.Config, db *sqlstore.Store) error {
+		client, err := db.GetClient(t.Context(), id)
+		if err != nil {
+			return err
+		}
+		client.VerifiedAt, client.VerifiedUntil = time.Unix(0, 0), time.Unix(60, 0)
+		return db.UpdateClient(t.Context(), client)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"client", "list"}, {"client", "show", id}} {
+		if code, out := run(args...); code != 0 || !strings.Contains(out, "  changed since verified at 1970-01-01T00:00:00Z") || args[1] == "show" && !strings.Contains(out, "it looks like") {
+			t.Errorf("%q of a verified client that changed: %d\n%s", args, code, out)
+		}
+	}
+	if code, out := run("client", "show", id, "--json"); code != 0 || !strings.Contains(out, `"verified": false`) ||
+		!strings.Contains(out, `"verified_until": "1970-01-01T00:01:00.000Z"`) {
+		t.Errorf("show --json of a verified client that changed: %d\n%s", code, out)
+	}
 	if code, out := run("client", "update", id, "--name", "Claude"); code != 2 || !strings.Contains(out, "metadata document") {
 		t.Errorf("update of what the document says: %d\n%s", code, out)
 	}

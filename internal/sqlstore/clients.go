@@ -11,16 +11,16 @@ import (
 
 const clientColumns = `id, kind, metadata, secret_hash, secret_expires_at, resources, source,
 	verified_at, disabled_at, document_hash, created_at, updated_at, last_used_at,
-	old_secret_hash, old_secret_expires_at, registration_token_hash, blocked_at`
+	old_secret_hash, old_secret_expires_at, registration_token_hash, blocked_at, verified_until`
 
 // CreateClient implements registration.Store.
 func (s *Store) CreateClient(ctx context.Context, c registration.Client) error {
 	const q = `INSERT INTO clients (` + clientColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 	if _, err := s.exec(ctx, q, c.ID, string(c.Kind), toJSON(c.Metadata), c.SecretHash, millis(c.SecretExpiresAt),
 		toJSON(c.Resources), c.Source, millis(c.VerifiedAt), millis(c.DisabledAt), c.DocumentHash,
 		millis(c.CreatedAt), millis(c.UpdatedAt), millis(c.LastUsedAt),
-		c.OldSecretHash, millis(c.OldSecretExpiresAt), c.RegistrationTokenHash, millis(c.BlockedAt)); err != nil {
+		c.OldSecretHash, millis(c.OldSecretExpiresAt), c.RegistrationTokenHash, millis(c.BlockedAt), millis(c.VerifiedUntil)); err != nil {
 		return fmt.Errorf("create client: %w", err)
 	}
 	return nil
@@ -82,10 +82,11 @@ func (s *Store) HoldClient(ctx context.Context, id string) (registration.Client,
 func (s *Store) UpdateClient(ctx context.Context, c registration.Client) error {
 	const q = `UPDATE clients SET metadata = $2, secret_hash = $3, secret_expires_at = $4, resources = $5, source = $6,
 		verified_at = $7, disabled_at = $8, document_hash = $9, updated_at = $10,
-		old_secret_hash = $11, old_secret_expires_at = $12, registration_token_hash = $13, blocked_at = $14 WHERE id = $1`
+		old_secret_hash = $11, old_secret_expires_at = $12, registration_token_hash = $13, blocked_at = $14, verified_until = $15 WHERE id = $1`
 	if err := s.execOne(ctx, q, c.ID, toJSON(c.Metadata), c.SecretHash, millis(c.SecretExpiresAt),
 		toJSON(c.Resources), c.Source, millis(c.VerifiedAt), millis(c.DisabledAt), c.DocumentHash,
-		millis(c.UpdatedAt), c.OldSecretHash, millis(c.OldSecretExpiresAt), c.RegistrationTokenHash, millis(c.BlockedAt)); err != nil {
+		millis(c.UpdatedAt), c.OldSecretHash, millis(c.OldSecretExpiresAt), c.RegistrationTokenHash, millis(c.BlockedAt),
+		millis(c.VerifiedUntil)); err != nil {
 		return fmt.Errorf("update client: %w", err)
 	}
 	return nil
@@ -127,15 +128,15 @@ func scanClient(scan func(dest ...any) error) (registration.Client, error) {
 		c                                               registration.Client
 		metadata, resources                             string
 		secretEnds, verified, disabled, created, update sql.NullInt64
-		lastUsed, oldSecretEnds, blocked                sql.NullInt64
+		lastUsed, oldSecretEnds, blocked, verifiedUntil sql.NullInt64
 	)
 	if err := scan(&c.ID, &c.Kind, &metadata, &c.SecretHash, &secretEnds, &resources, &c.Source,
 		&verified, &disabled, &c.DocumentHash, &created, &update, &lastUsed,
-		&c.OldSecretHash, &oldSecretEnds, &c.RegistrationTokenHash, &blocked); err != nil {
+		&c.OldSecretHash, &oldSecretEnds, &c.RegistrationTokenHash, &blocked, &verifiedUntil); err != nil {
 		return c, err
 	}
 	c.SecretExpiresAt, c.VerifiedAt, c.DisabledAt = timeOf(secretEnds), timeOf(verified), timeOf(disabled)
-	c.OldSecretExpiresAt, c.BlockedAt = timeOf(oldSecretEnds), timeOf(blocked)
+	c.OldSecretExpiresAt, c.BlockedAt, c.VerifiedUntil = timeOf(oldSecretEnds), timeOf(blocked), timeOf(verifiedUntil)
 	c.CreatedAt, c.UpdatedAt, c.LastUsedAt = timeOf(created), timeOf(update), timeOf(lastUsed)
 	if err := fromJSON(metadata, &c.Metadata); err != nil {
 		return c, err

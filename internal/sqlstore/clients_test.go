@@ -30,7 +30,8 @@ func fullClient(t *testing.T, id string, at time.Time) registration.Client {
 		SecretHash: []byte{0, 1, 2, 0xff}, SecretExpiresAt: at.Add(time.Hour), Resources: []string{"https://mcp.example"},
 		Source: "192.0.2.1", VerifiedAt: at.Add(2 * time.Hour), DisabledAt: at.Add(3 * time.Hour), DocumentHash: "hash",
 		OldSecretHash: []byte{3, 4}, OldSecretExpiresAt: at.Add(6 * time.Hour), RegistrationTokenHash: []byte{5}, BlockedAt: at.Add(7 * time.Hour),
-		CreatedAt: at, UpdatedAt: at.Add(4 * time.Hour), LastUsedAt: at.Add(5 * time.Hour),
+		VerifiedUntil: at.Add(8 * time.Hour),
+		CreatedAt:     at, UpdatedAt: at.Add(4 * time.Hour), LastUsedAt: at.Add(5 * time.Hour),
 	}
 	requireFull(t, reflect.ValueOf(c), "Client")
 	return c

@@ -12,7 +12,7 @@ import (
 const joinedClientColumns = `COALESCE(c.id, ''), COALESCE(c.kind, ''), COALESCE(c.metadata, '{}'), c.secret_hash,
 	c.secret_expires_at, COALESCE(c.resources, '[]'), COALESCE(c.source, ''), c.verified_at, c.disabled_at,
 	COALESCE(c.document_hash, ''), c.created_at, c.updated_at, c.last_used_at,
-	c.old_secret_hash, c.old_secret_expires_at, c.registration_token_hash, c.blocked_at`
+	c.old_secret_hash, c.old_secret_expires_at, c.registration_token_hash, c.blocked_at, c.verified_until`
 
 // LoadRedemption implements authserver.Redemptions.
 func (s *Store) LoadRedemption(ctx context.Context, grantID string) (authserver.Redemption, error) {
