@@ -10,6 +10,11 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
+// neverUsed is how long a client is kept that is known by its metadata document
+// and that nobody ever approved: anybody can name such URLs, and the document is
+// read again when somebody uses it.
+const neverUsed = 7 * 24 * time.Hour
+
 // idleBatch is how many clients one transaction removes.
 const idleBatch = 200
 
@@ -30,12 +35,17 @@ type IdleStore interface {
 	// DeleteIdleClients removes at most limit of those clients that hold no live
 	// grant at now and were not used after before, and returns their IDs.
 	DeleteIdleClients(ctx context.Context, before, now time.Time, limit int) ([]string, error)
+	// DeleteUnusedDocuments removes at most limit clients of KindCIMD that nobody
+	// ever approved, about which the operator decided nothing, and whose document
+	// neither changed nor was asked for after before, and returns their IDs.
+	DeleteUnusedDocuments(ctx context.Context, before time.Time, limit int) ([]string, error)
 }
 
 // Idle removes clients that made themselves known and are used no more (A20):
 // never while a grant lives, and Life after the last use, or after registration.
 // One of a metadata document is there again as soon as somebody names it, but
-// what people once allowed it is not remembered any more.
+// what people once allowed it is not remembered any more; one that nobody ever
+// approved goes a week after it was last named.
 type Idle struct {
 	// Clients, Consents, Tx and Audit are required.
 	Clients  IdleStore
@@ -44,7 +54,8 @@ type Idle struct {
 	}
 	Tx    store.Transactor
 	Audit audit.Store
-	// Life is how long a client is kept after its last use; 0 is for ever.
+	// Life is how long a client is kept after its last use; 0 is for ever, but not
+	// for documents that nobody ever approved.
 	Life time.Duration
 	// Now is the clock. Required.
 	Now func() time.Time
@@ -52,11 +63,22 @@ type Idle struct {
 
 // Collect removes what is idle, in batches, and returns how many clients that was.
 func (i *Idle) Collect(ctx context.Context) (removed int, err error) {
-	if i.Life <= 0 {
-		return 0, nil
+	removed, err = i.collect(ctx, func(ctx context.Context, now time.Time) ([]string, error) {
+		return i.Clients.DeleteUnusedDocuments(ctx, now.Add(-neverUsed), idleBatch)
+	})
+	if err != nil || i.Life <= 0 {
+		return removed, err
 	}
+	n, err := i.collect(ctx, func(ctx context.Context, now time.Time) ([]string, error) {
+		return i.Clients.DeleteIdleClients(ctx, now.Add(-i.Life), now, idleBatch)
+	})
+	return removed + n, err
+}
+
+// collect calls remove, which removes a batch, until nothing is left.
+func (i *Idle) collect(ctx context.Context, remove func(ctx context.Context, now time.Time) ([]string, error)) (removed int, err error) {
 	for {
-		n, err := i.collectBatch(ctx)
+		n, err := i.collectBatch(ctx, remove)
 		removed += n
 		if err != nil || n < idleBatch {
 			return removed, err
@@ -64,10 +86,12 @@ func (i *Idle) Collect(ctx context.Context) (removed int, err error) {
 	}
 }
 
-func (i *Idle) collectBatch(ctx context.Context) (n int, err error) {
+// collectBatch removes one batch with what was remembered of it and an event for
+// each client (D35).
+func (i *Idle) collectBatch(ctx context.Context, remove func(ctx context.Context, now time.Time) ([]string, error)) (n int, err error) {
 	now := i.Now()
 	err = i.Tx.InTx(ctx, func(ctx context.Context) error {
-		ids, err := i.Clients.DeleteIdleClients(ctx, now.Add(-i.Life), now, idleBatch)
+		ids, err := remove(ctx, now)
 		if err != nil {
 			return err
 		}

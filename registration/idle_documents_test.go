@@ -1,10 +1,15 @@
 package registration_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/registration"
@@ -66,6 +71,7 @@ func TestA20_IdleDocuments(t *testing.T) {
 			want := make([]string, len(names))
 			g.now = at
 			g.collect()
+			g.collect() // the document of a client that is gone goes in the next turn
 			for i, name := range names {
 				want[i] = "https://quill.example/" + name
 			}
@@ -75,20 +81,26 @@ func TestA20_IdleDocuments(t *testing.T) {
 		}
 		decided := []string{"d-verified", "e-blocked", "f-disabled", "g-limited", "h-limited-and-used"}
 		left("six days", start.Add(6*day), append([]string{"a-never", "b-used", "c-live"}, decided...)...)
+		if d := cmp.Diff([]string(nil), eventNames(t, db), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("D35: events %s", d)
+		}
 		left("a week", start.Add(7*day), append([]string{"b-used", "c-live"}, decided...)...)
+		list, err := db.ListEvents(t.Context(), 10)
+		if err != nil || len(list) != 1 || list[0].Name != "client.expired" || list[0].ClientID != at+"a-never" || list[0].Actor != "system" {
+			t.Errorf("D35 of what nobody ever approved: %+v, %v", list, err)
+		}
 		left("just before 90 days", start.Add(90*day-time.Millisecond), append([]string{"b-used", "c-live"}, decided...)...)
 		g.now = start.Add(90 * day)
 		if n := g.collect(); n != 1 {
 			t.Errorf("90 days: %d removed, want 1", n)
 		}
-		g.collect() // the document of a client that is gone goes in the next turn
 		left("90 days", start.Add(90*day), append([]string{"c-live"}, decided...)...)
 		_, err = db.EndGrants(t.Context(), grant.Filter{ClientID: at + "c-live"}, grant.ReasonDisconnected, g.now)
 		g.must(err)
 		g.collect()
 		left("the connection ended", start.Add(90*day), decided...)
 		left("ten years later", start.Add(3650*day), decided...)
-		if d := cmp.Diff([]string{"client.expired", "client.expired"}, eventNames(t, db)); d != "" {
+		if d := cmp.Diff([]string{"client.expired", "client.expired", "client.expired"}, eventNames(t, db)); d != "" {
 			t.Errorf("D35: events %s", d)
 		}
 	})
@@ -114,4 +126,40 @@ func TestA20_RemovedDocumentComesBack(t *testing.T) {
 			t.Errorf("again %+v after %d fetches, the last %+v", again, r.count(), r.last)
 		}
 	})
+}
+
+// What nobody ever approved goes although clients are kept for ever, and where the
+// event cannot be written nothing goes (D35).
+func TestA20_UnusedDocuments(t *testing.T) {
+	t.Parallel()
+	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
+		t.Parallel()
+		g := newGarden(t, db)
+		const n = 250 // more than a batch
+		for i := range n {
+			g.document(fmt.Sprintf("https://h%d.example/client.json", i), nil)
+		}
+		g.client("self-registered", nil)
+		g.now = g.now.Add(7 * day)
+		idle := g.idle()
+		idle.Life, idle.Audit = 0, brokenAudit{db}
+		if removed, err := idle.Collect(t.Context()); removed != 0 || err == nil || len(g.ids()) != n+1 {
+			t.Errorf("without events: %d removed, %d left, %v", removed, len(g.ids()), err)
+		}
+		idle.Audit = db
+		if removed, err := idle.Collect(t.Context()); removed != n || err != nil || !cmp.Equal(g.ids(), []string{"self-registered"}) {
+			t.Errorf("%d removed, left %q, %v", removed, g.ids(), err)
+		}
+		list, err := db.ListEvents(t.Context(), n+1)
+		if err != nil || len(list) != n {
+			t.Errorf("D35: %d events, want %d (%v)", len(list), n, err)
+		}
+	})
+}
+
+// brokenAudit cannot append.
+type brokenAudit struct{ audit.Store }
+
+func (brokenAudit) Append(context.Context, audit.Event) error {
+	return errors.New("no room for events")
 }

@@ -100,6 +100,10 @@ func TestCollect_ClientDocuments(t *testing.T) {
 		t.Parallel()
 		ctx, now := t.Context(), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 		old, recent := now.AddDate(0, 0, -8), now.Add(-time.Hour)
+		collect := func() error {
+			_, err := db.DeleteUnusedDocuments(ctx, now.AddDate(0, 0, -7), 200)
+			return errors.Join(err, db.Collect(ctx, now))
+		}
 		for i, tt := range []struct {
 			name   string
 			change func(*registration.Client)
@@ -118,7 +122,7 @@ func TestCollect_ClientDocuments(t *testing.T) {
 			c := registration.Client{ID: fmt.Sprintf("https://app.example/%d", i), Kind: tt.kind, CreatedAt: old, UpdatedAt: old}
 			tt.change(&c)
 			if err := errors.Join(db.CreateClient(ctx, c), db.PutClientDocument(ctx, registration.ClientDocument{ClientID: c.ID, Hash: "h",
-				FirstSeenAt: old, FetchedAt: tt.tried, FreshUntil: tt.tried, TriedAt: tt.tried}), db.Collect(ctx, now)); err != nil {
+				FirstSeenAt: old, FetchedAt: tt.tried, FreshUntil: tt.tried, TriedAt: tt.tried}), collect()); err != nil {
 				t.Fatal(err)
 			}
 			_, err := db.GetClient(ctx, c.ID)

@@ -28,16 +28,6 @@ const (
 // spentTokens is how long an expired initial access token is still listed.
 const spentTokens = 30 * 24 * time.Hour
 
-// neverUsed is how long a client is kept that is known by its metadata document
-// and that nobody ever approved: anybody can name such URLs, and its document is
-// read again when somebody uses it.
-const neverUsed = 7 * 24 * time.Hour
-
-// A decision of the operator keeps it: it would come back without.
-const neverUsedDocument = identified + ` AND kind = 'cimd' AND last_used_at IS NULL AND verified_at IS NULL AND blocked_at IS NULL AND disabled_at IS NULL
-	AND resources = '[]' AND updated_at <= $1 AND NOT EXISTS (SELECT 1 FROM client_documents d WHERE d.client_id = clients.id AND d.tried_at > $1)
-	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = clients.id)`
-
 // CollectInTurn is Collect for one of several processes on this database: it
 // reports false when another one collected less than a minute ago.
 func (s *Store) CollectInTurn(ctx context.Context, now time.Time) (bool, error) {
@@ -72,7 +62,7 @@ func (s *Store) takeLease(ctx context.Context, name string, now, until time.Time
 // day after their end, grants whose code was never used an hour after it expired
 // (D10), and other grants at their absolute expiry; an ended one is kept until
 // then, so that its tokens are recognised. Live grants, clients and keys are never
-// touched (ST-10).
+// touched (ST-10); registration.Idle removes clients, with an event for each.
 func (s *Store) Collect(ctx context.Context, now time.Time) error {
 	return s.collectAll(ctx, now, time.UnixMilli(0))
 }
@@ -96,7 +86,6 @@ func (s *Store) collectAll(ctx context.Context, now, unusedSince time.Time) erro
 		{"grants", "id", fmt.Sprintf("generation = 0 AND code_expires_at <= $1 AND code_expires_at > %d",
 			unusedSince.UnixMilli()), hourAgo},
 		{"grants", "id", "expires_at <= $1", hourAgo},
-		{"clients", "id", neverUsedDocument, now.Add(-neverUsed)},
 		{"client_documents", "client_id", "tried_at <= $1 AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = client_documents.client_id)", dayAgo},
 		{"fetch_budgets", "name", "started_at <= $1", dayAgo},
 	} {

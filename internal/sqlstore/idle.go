@@ -11,7 +11,7 @@ import (
 
 // mayExpire selects the clients that the idle rule concerns (A20). One of a
 // metadata document would come back without what the operator decided about it,
-// so then it stays; what nobody ever approved is gone earlier (neverUsedDocument).
+// so then it stays; what nobody ever approved is gone earlier (unusedDocument).
 const mayExpire = `verified_at IS NULL AND blocked_at IS NULL AND (kind = '` + string(registration.KindDynamic) + `'
 	OR kind = '` + string(registration.KindCIMD) + `' AND last_used_at IS NOT NULL AND disabled_at IS NULL AND resources = '[]')`
 
@@ -35,16 +35,37 @@ func (s *Store) DeleteIdleClients(ctx context.Context, before, now time.Time, li
 			AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id AND (g.advanced_at > $1 OR ` + grantHeld("$2") + `))
 			LIMIT $3)
 		AND ` + unusedSince + ` RETURNING id`
-	rows, err := s.w(ctx, q).QueryContext(ctx, q, before.UnixMilli(), now.UnixMilli(), limit)
+	return s.deleteClients(ctx, q, before.UnixMilli(), now.UnixMilli(), limit)
+}
+
+// unusedDocument selects the clients of metadata documents that nobody named
+// after $1 or ever approved. A decision of the operator keeps one: it would come
+// back without.
+const unusedDocument = identified + ` AND kind = '` + string(registration.KindCIMD) + `' AND last_used_at IS NULL
+	AND verified_at IS NULL AND blocked_at IS NULL AND disabled_at IS NULL AND resources = '[]' AND updated_at <= $1
+	AND NOT EXISTS (SELECT 1 FROM client_documents d WHERE d.client_id = clients.id AND d.tried_at > $1)
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = clients.id)`
+
+// DeleteUnusedDocuments implements registration.IdleStore. The condition stands
+// twice for a row that changes meanwhile, as in DeleteIdleClients.
+func (s *Store) DeleteUnusedDocuments(ctx context.Context, before time.Time, limit int) ([]string, error) {
+	const q = `DELETE FROM clients WHERE id IN (SELECT id FROM clients WHERE ` + unusedDocument + ` LIMIT $2)
+		AND ` + unusedDocument + ` RETURNING id`
+	return s.deleteClients(ctx, q, before.UnixMilli(), limit)
+}
+
+// deleteClients runs a DELETE that returns the id of each client it removes.
+func (s *Store) deleteClients(ctx context.Context, q string, args ...any) ([]string, error) {
+	rows, err := s.w(ctx, q).QueryContext(ctx, q, args...)
 	if err != nil {
-		return nil, fmt.Errorf("delete idle clients: %w", err)
+		return nil, fmt.Errorf("delete unused clients: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	var ids []string
 	for rows.Next() {
 		var id string
 		if err := rows.Scan(&id); err != nil {
-			return nil, fmt.Errorf("delete idle clients: %w", err)
+			return nil, fmt.Errorf("delete unused clients: %w", err)
 		}
 		ids = append(ids, id)
 	}
