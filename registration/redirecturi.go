@@ -37,7 +37,7 @@ func CheckRedirectURI(raw string, o RedirectPolicy) (string, error) {
 	if !ok || !isScheme(scheme) {
 		return "", oauth.InvalidRedirectURI("must be an absolute URI whose scheme is in lower case")
 	}
-	if isDangerousScheme(scheme) {
+	if oauth.IsDangerousScheme(scheme) {
 		return "", oauth.InvalidRedirectURI("its scheme is not allowed")
 	}
 	if scheme == "https" || scheme == "http" {
@@ -287,18 +287,6 @@ func isScheme(s string) bool {
 func isReverseDomain(scheme string) bool {
 	return strings.Contains(scheme, ".") && !strings.HasPrefix(scheme, ".") && !strings.HasSuffix(scheme, ".") &&
 		!strings.Contains(scheme, "..")
-}
-
-// isDangerousScheme names schemes that run code, read files or embed content
-// (RU-12), or that a browser resolves itself; nobody may register them.
-func isDangerousScheme(scheme string) bool {
-	switch scheme {
-	case "javascript", "data", "vbscript", "file", "blob", "about", "filesystem", "view-source", "jar",
-		"ws", "wss", "ftp", "ftps", "mailto", "tel", "sms", "intent", "content", "resource", "res", "mhtml",
-		"chrome", "chrome-extension", "moz-extension", "ms-browser-extension", "edge", "opera", "brave":
-		return true
-	}
-	return false
 }
 
 // isRedirectText reports visible ASCII without the characters that RFC 3986

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/ostiary-auth/ostiary/internal/netguard"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
@@ -209,8 +210,12 @@ func (k *checker) registration() {
 		}
 	}
 	for _, s := range k.RegistrationRedirectSchemes {
+		const fix = "write names like https, http or com.example.app"
 		if u, err := url.Parse(s + ":/"); err != nil || u.Scheme != s {
-			k.say("registration_redirect_schemes", fmt.Sprintf("has %q, which is not a scheme", s), "write names like https, http or com.example.app")
+			k.say("registration_redirect_schemes", fmt.Sprintf("has %q, which is not a scheme", s), fix)
+		}
+		if oauth.IsDangerousScheme(s) {
+			k.say("registration_redirect_schemes", fmt.Sprintf("has %q, which no client may register", s), fix)
 		}
 	}
 	if k.Registration == "statement" && len(k.SoftwareStatementIssuers) == 0 {
@@ -260,11 +265,19 @@ func (k *checker) limits() {
 
 // outbound checks the hosts that netguard may ask.
 func (k *checker) outbound() {
-	var unknown []string
+	var unknown, never []string
 	for _, raw := range k.OutboundAllowHosts {
-		if _, err := netguard.ParseHost(raw); err != nil {
+		host, err := netguard.ParseHost(raw)
+		switch {
+		case err != nil:
 			unknown = append(unknown, strconv.Quote(raw))
+		case netguard.NeverOpened(host):
+			never = append(never, strconv.Quote(raw))
 		}
+	}
+	if len(never) > 0 {
+		k.say("outbound_allow_hosts", "has "+strings.Join(never, ", ")+", which is never opened: link-local, a metadata service or no address of one machine",
+			"take it out; loopback and private addresses can be allowed")
 	}
 	if len(unknown) > 0 {
 		k.say("outbound_allow_hosts", "has "+strings.Join(unknown, ", ")+", which is not a host or host:port",

@@ -116,6 +116,18 @@ func TestValidate(t *testing.T) {
 		{"outbound hosts are exact hosts", func(c *config.Config) {
 			c.OutboundAllowHosts = []string{"app.corp.example", "*.corp.example", "https://app.corp.example"}
 		}, `outbound_allow_hosts has "*.corp.example", "https://app.corp.example", which is not a host or host:port; write each`},
+		{"outbound hosts that are never opened", func(c *config.Config) {
+			c.OutboundAllowHosts = []string{"app.corp.example", "127.0.0.1:8443", "169.254.169.254", "[fe80::1]:8443", "100.100.100.200", "168.63.129.16:443", "[fd00:ec2::254]", "0.0.0.0", "224.0.0.1"}
+		}, `outbound_allow_hosts has "169.254.169.254", "[fe80::1]:8443", "100.100.100.200", "168.63.129.16:443", "[fd00:ec2::254]", "0.0.0.0", "224.0.0.1", which is never opened: `},
+		{"an address that only IPv6 writes so", func(c *config.Config) { c.OutboundAllowHosts = []string{"[::ffff:169.254.169.254]:443"} }, "is never opened"},
+		{"redirect schemes", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"https", "http", "com.example.app"} }, ""},
+		{"redirect scheme with its colon", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"https:"} }, `registration_redirect_schemes has "https:", which is not a scheme`},
+		{"A10 javascript", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"https", "javascript"} }, `registration_redirect_schemes has "javascript", which no client may register; write names like https`},
+		{"A10 data", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"data"} }, `has "data", which no client may register`},
+		{"A10 vbscript", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"vbscript"} }, `has "vbscript", which no client may register`},
+		{"A10 file", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"file"} }, `has "file", which no client may register`},
+		{"A10 blob", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"blob"} }, `has "blob", which no client may register`},
+		{"A10 about", func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"about"} }, `has "about", which no client may register`},
 		{"outbound proxy", func(c *config.Config) { c.OutboundProxy = "http://user:secret@proxy:3128" }, ""},
 		{"outbound proxy without a scheme", func(c *config.Config) { c.OutboundProxy = "proxy:3128" }, "outbound_proxy is not the URL of a proxy; write e.g. http://"},
 		{"cimd policy", func(c *config.Config) { c.CIMDPolicy = []string{"*=ask", "*.example.com=deny", "claude.ai=allow"} }, ""},

@@ -22,6 +22,18 @@ func ParseHost(raw string) (string, error) {
 	return net.JoinHostPort(t.host, t.port), nil
 }
 
+// NeverOpened reports whether host, as ParseHost returns it, is an address to
+// which no allowance leads: link-local, multicast, a cloud's metadata service.
+// What a name leads to is known when it is asked for.
+func NeverOpened(host string) bool {
+	address, err := netip.ParseAddrPort(host)
+	if err != nil {
+		return false
+	}
+	d := dialer{guard: privateToo()}
+	return d.check(address) != nil
+}
+
 // ParseProxy reads the URL of a proxy, http or https, with a user name and
 // password where it wants them; "" is nil: no proxy.
 func ParseProxy(raw string) (*url.URL, error) {
