@@ -140,7 +140,8 @@ type Config struct {
 	// CIMDPolicy says whose documents are accepted, each as "HOST=allow", "HOST=ask"
 	// (people may use the app after "ostiary client verify") or "HOST=deny"; HOST is
 	// app.example.com, "*.example.com" for every host below example.com, or "*" for
-	// all. The most exact one counts. Default "*=allow".
+	// all. The most exact one counts. It decides who may ask from now on: what people
+	// allowed before goes on until "ostiary client block". Default "*=allow".
 	CIMDPolicy []string `yaml:"cimd_policy" env:"CIMD_POLICY"`
 	// CIMDPerHour bounds how many documents are read from one site; reading one for
 	// the first time also counts within registration_per_hour of the address that
