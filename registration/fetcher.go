@@ -7,7 +7,8 @@ import (
 )
 
 // Fetcher gets a URL that a client named; *netguard.Client is one. An address
-// that it does not talk to is netguard.ErrRefused.
+// that it does not talk to is netguard.ErrRefused, a failure that may pass
+// netguard.ErrUnreachable.
 type Fetcher interface {
 	Get(ctx context.Context, rawURL string, o netguard.GetOptions) (*netguard.Response, error)
 }

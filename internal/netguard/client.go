@@ -22,6 +22,11 @@ var ErrRefused = errors.New("outbound request refused")
 // ErrTooLarge is the error of a body beyond GetOptions.MaxBytes.
 var ErrTooLarge = errors.New("the answer is too large")
 
+// ErrUnreachable is the error of a host that may be asked and that the network
+// did not lead to or back from: no connection, no TLS, no whole answer in time.
+// It may pass. A name that does not exist is not one: nobody is there to come back.
+var ErrUnreachable = errors.New("the host did not answer")
+
 // userAgent and an Accept header are all that a request says of us (CI-21).
 const userAgent = "ostiary"
 
@@ -147,8 +152,9 @@ func (c *Client) transport(o Options, dial dialFunc) *http.Transport {
 }
 
 // Get asks for rawURL once and returns what the host answered. A URL or address
-// that is not talked to is ErrRefused, a large body ErrTooLarge; any other error
-// is the network's.
+// that is not talked to is ErrRefused, a large body ErrTooLarge, a failure of the
+// network ErrUnreachable; any other error is a name that does not exist, or an
+// answer that cannot be used.
 func (c *Client) Get(ctx context.Context, rawURL string, o GetOptions) (*Response, error) {
 	t, err := c.check(rawURL)
 	if err != nil {
@@ -184,7 +190,7 @@ func (c *Client) do(ctx context.Context, t target, o GetOptions) (*Response, err
 	}
 	res, err := via.RoundTrip(req)
 	if err != nil {
-		return nil, err
+		return nil, unreachable(err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	out := &Response{Status: res.StatusCode, Header: res.Header}
@@ -193,6 +199,16 @@ func (c *Client) do(ctx context.Context, t target, o GetOptions) (*Response, err
 	}
 	out.Body, err = readBody(res, o.MaxBytes)
 	return out, err
+}
+
+// unreachable makes err an ErrUnreachable unless it says that we do not talk to
+// the host, or that it does not exist.
+func unreachable(err error) error {
+	var dns *net.DNSError
+	if errors.Is(err, ErrRefused) || errors.As(err, &dns) && dns.IsNotFound {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
 func (o GetOptions) header() http.Header {
@@ -220,7 +236,7 @@ func readBody(res *http.Response, limit int64) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, limit+1))
 	if err != nil {
-		return nil, err
+		return nil, unreachable(err)
 	}
 	if int64(len(body)) > limit {
 		return nil, fmt.Errorf("%w: the most is %d bytes", ErrTooLarge, limit)

@@ -127,7 +127,7 @@ func (d *dialer) lookUp(ctx context.Context, host string) ([]netip.Addr, error) 
 		return nil, err
 	}
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("%s has no address", host)
+		return nil, &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
 	}
 	list := make([]netip.Addr, len(addrs))
 	for i, a := range addrs {
