@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -34,11 +33,14 @@ type ClientKeysOptions struct {
 	// Fetcher gets the document of a jwks_uri. Without one only clients whose row
 	// holds their keys can authenticate.
 	Fetcher Fetcher
-	// Limit, when set, is asked before each fetch for a client that the operator
-	// does not vouch for, by the host that it goes to; it returns how long to wait,
-	// 0 for not at all. It bounds what clients that name many URLs of somebody
-	// else's host can make us send there.
-	Limit func(ctx context.Context, host string) (time.Duration, error)
+	// LimitStrangers, when set, is asked before each fetch for a client that nobody
+	// ever approved, by the host that it goes to; it returns how long to wait, 0 for
+	// not at all. It bounds what clients that name many URLs of somebody else's host
+	// can make us send there.
+	LimitStrangers func(ctx context.Context, host string) (time.Duration, error)
+	// LimitApproved, when set, is asked in the same way for a client that somebody
+	// approved, by its client_id: strangers cannot spend it, whatever host they name.
+	LimitApproved func(ctx context.Context, clientID string) (time.Duration, error)
 	// Log receives failures that stale keys cover up. Default: nothing.
 	Log *slog.Logger
 	// Now is the clock. Default time.Now.
@@ -50,7 +52,8 @@ type ClientKeysOptions struct {
 // concurrent use.
 type ClientKeys struct {
 	o       ClientKeysOptions
-	flights singleflight.Group
+	flights singleflight.Group // fetches, by jwks_uri
+	waiting singleflight.Group // those who want one, by budget and jwks_uri
 	mu      sync.Mutex
 	sets    map[string]*clientKeySet // by jwks_uri
 }
@@ -60,6 +63,7 @@ type clientKeySet struct {
 	keys                   clientKeys
 	fetchedAt, attemptedAt time.Time
 	failed                 error // of the last attempt
+	known                  bool  // whether a client that is no stranger has it
 }
 
 // NewClientKeys returns an empty cache.
@@ -100,9 +104,9 @@ func (k *ClientKeys) find(ctx context.Context, c *Client, kid string, alg jwa.Si
 }
 
 // errKeysAway reports keys that may be had later, so that the client is not told
-// that it is unknown: it would throw its registration away (A19). It says of a
-// host only what the host said: why another one does not answer would tell what
-// stands behind an address (CI-15).
+// that it is unknown: it would throw its registration away (A19). Only a host that
+// may be asked can be away: an address that is refused and a name that nobody has
+// are told alike and otherwise, whatever stands there (CI-15).
 var errKeysAway = errors.New("the keys cannot be had now")
 
 // errNoKey reports an assertion that none of the client's keys can check.
@@ -127,13 +131,15 @@ func (k *ClientKeys) cached(uri, kid string, alg jwa.SignatureAlgorithm, limit t
 }
 
 // refresh fetches the client's set again, unless that was tried a moment ago,
-// and returns why the last attempt failed. Many callers make one fetch.
+// and returns why the last attempt failed. Many callers make one fetch, and those
+// of one budget spend it once; whose budget is spent fails alone.
 func (k *ClientKeys) refresh(ctx context.Context, c *Client) error {
-	done := fly(&k.flights, c.Metadata.JWKSURI, func() (any, error) {
+	b := k.budgetOf(c)
+	done := fly(&k.waiting, b.name+" "+c.Metadata.JWKSURI, func() (any, error) {
 		// whoever waits must not fail because the first one hung up
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clientKeysTimeout)
 		defer cancel()
-		return nil, k.attempt(ctx, c)
+		return nil, k.refreshWithin(ctx, b, c)
 	})
 	select {
 	case result := <-done:
@@ -143,17 +149,24 @@ func (k *ClientKeys) refresh(ctx context.Context, c *Client) error {
 	}
 }
 
-func (k *ClientKeys) attempt(ctx context.Context, c *Client) error {
+// refreshWithin spends the budget and then fetches, or waits for the fetch of
+// another one. A fetch that a budget refused is none: else a stranger who names
+// the keys of somebody who is known would keep them from being fetched.
+func (k *ClientKeys) refreshWithin(ctx context.Context, b keyBudget, c *Client) error {
+	if due, _ := k.due(c.Metadata.JWKSURI); due {
+		if err := b.spend(ctx); err != nil {
+			return err
+		}
+	}
+	return (<-fly(&k.flights, c.Metadata.JWKSURI, func() (any, error) { return nil, k.attempt(ctx, c, b.known) })).Err
+}
+
+func (k *ClientKeys) attempt(ctx context.Context, c *Client, known bool) error {
 	uri := c.Metadata.JWKSURI
 	if due, failed := k.due(uri); !due {
 		return failed
 	}
-	if !c.Trusted() { // whom the operator knows waits for nobody's budget
-		if err := k.limit(ctx, uri); err != nil {
-			return err
-		}
-	}
-	k.begin(uri)
+	k.begin(uri, known)
 	keys, err := k.fetch(ctx, uri)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -182,10 +195,8 @@ func (k *ClientKeys) due(uri string) (bool, error) {
 	return true, nil
 }
 
-// begin notes that uri is fetched now. A fetch that a budget refused is none:
-// else a stranger who names the keys of somebody whom the operator knows would
-// keep them from being fetched.
-func (k *ClientKeys) begin(uri string) {
+// begin notes that uri is fetched now.
+func (k *ClientKeys) begin(uri string, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.sets[uri]
@@ -194,26 +205,30 @@ func (k *ClientKeys) begin(uri string) {
 		s = &clientKeySet{}
 		k.sets[uri] = s
 	}
-	s.attemptedAt = k.o.Now()
+	s.attemptedAt, s.known = k.o.Now(), s.known || known
 }
 
-// makeRoom forgets the set that was fetched least recently when the cache is
-// full. It is called with mu held.
+// makeRoom forgets a set when the cache is full: the one that was fetched least
+// recently, of strangers while there are any, so that these cannot push out the
+// keys of others. It is called with mu held.
 func (k *ClientKeys) makeRoom() {
 	if len(k.sets) < maxClientKeySets {
 		return
 	}
-	var oldest string
+	var first string
 	for uri, s := range k.sets {
-		if oldest == "" || s.attemptedAt.Before(k.sets[oldest].attemptedAt) {
-			oldest = uri
+		if f := k.sets[first]; f == nil || f.known && !s.known || f.known == s.known && s.attemptedAt.Before(f.attemptedAt) {
+			first = uri
 		}
 	}
-	delete(k.sets, oldest)
+	delete(k.sets, first)
 }
 
 func (k *ClientKeys) fetch(ctx context.Context, uri string) (clientKeys, error) {
 	res, err := k.o.Fetcher.Get(ctx, uri, netguard.GetOptions{Accept: "application/jwk-set+json, application/json", MaxBytes: maxJWKS})
+	if errors.Is(err, netguard.ErrUnreachable) {
+		return nil, fmt.Errorf("%w: %w", errKeysAway, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -226,20 +241,39 @@ func (k *ClientKeys) fetch(ctx context.Context, uri string) (clientKeys, error) 
 	return parseJWKS(res.Body)
 }
 
-func (k *ClientKeys) limit(ctx context.Context, uri string) error {
-	if k.o.Limit == nil {
+// keyBudget is what fetches for a client count against.
+type keyBudget struct {
+	// name tells budgets apart.
+	name string
+	// known says that strangers cannot spend it.
+	known bool
+	limit func(ctx context.Context, key string) (time.Duration, error) // nil for no limit
+	key   string
+}
+
+// budgetOf returns the budget of c's fetches: whom the operator knows waits for
+// nobody's, a client that somebody approved has its own, and strangers share
+// that of the host that they name.
+func (k *ClientKeys) budgetOf(c *Client) keyBudget {
+	switch {
+	case c.Trusted():
+		return keyBudget{name: "trusted", known: true}
+	case !c.LastUsedAt.IsZero(): // it was given a code, which takes a person's approval
+		return keyBudget{name: "client " + c.ID, known: true, limit: k.o.LimitApproved, key: c.ID}
+	}
+	return keyBudget{name: "strangers", limit: k.o.LimitStrangers, key: hostOf(c.Metadata.JWKSURI)}
+}
+
+func (b keyBudget) spend(ctx context.Context) error {
+	if b.limit == nil {
 		return nil
 	}
-	u, err := url.Parse(uri)
+	wait, err := b.limit(ctx, b.key)
 	if err != nil {
-		return err
-	}
-	wait, err := k.o.Limit(ctx, u.Host)
-	if err != nil {
-		return fmt.Errorf("limit fetches: %w", err)
+		return fmt.Errorf("%w: limit fetches: %w", errKeysAway, err)
 	}
 	if wait > 0 {
-		return fmt.Errorf("%w: too many fetches from its host, the next one in %s", errKeysAway, wait)
+		return fmt.Errorf("%w: too many fetches in the budget %q, the next one in %s", errKeysAway, b.name, wait)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func newURIKit(jwks []byte) *uriKit {
 	k.Assertions = &registration.Assertions{Issuer: assertionIssuer, TokenEndpoint: tokenEndpoint, Used: &usedOnce{},
 		Keys: registration.NewClientKeys(registration.ClientKeysOptions{Fetcher: k.host, Now: k.clock.Now,
 			Log: slog.New(slog.NewJSONHandler(k.logs, nil)),
-			Limit: func(_ context.Context, host string) (time.Duration, error) {
+			LimitStrangers: func(_ context.Context, host string) (time.Duration, error) {
 				if host != "app.example" {
 					return 0, fmt.Errorf("limit of host %q", host)
 				}

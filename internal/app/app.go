@@ -47,12 +47,13 @@ const attemptsPerRegistration = 10
 // secretsPerMinute bounds wrong secrets of one client from one network source (CA-12).
 const secretsPerMinute = 30
 
-// How many documents with clients' keys this process fetches in a minute, from
-// one host and in all, for clients that the operator does not vouch for. Each is
-// fetched again after five minutes.
+// How many documents with clients' keys this process fetches in a minute: from
+// one host and in all for clients that nobody ever approved, and for each client
+// that somebody did, whose one URL is fetched twice at most.
 const (
-	keyFetchesPerHost = 30
-	keyFetches        = 1200
+	keyFetchesPerHost   = 30
+	keyFetches          = 1200
+	keyFetchesPerClient = 4
 )
 
 // router is what every handler package offers.
@@ -182,12 +183,16 @@ func (a *App) registration(attempts *ratelimit.Limiter, clientKeys *registration
 // clientKeys makes what finds the keys of private_key_jwt and of those who sign
 // software statements: one cache, so that one URL is fetched by one rule.
 func (a *App) clientKeys() (*registration.ClientKeys, error) {
-	fetches, err := ratelimit.New(ratelimit.Options{PerSource: keyFetchesPerHost, Total: keyFetches, Period: time.Minute, Now: a.o.Now})
+	strangers, err := ratelimit.New(ratelimit.Options{PerSource: keyFetchesPerHost, Total: keyFetches, Period: time.Minute, Now: a.o.Now})
 	if err != nil {
 		return nil, err
 	}
-	return registration.NewClientKeys(registration.ClientKeysOptions{Fetcher: a.Outbound, Limit: fetches.Wait,
-		Log: a.o.Log, Now: a.o.Now}), nil
+	approved, err := ratelimit.New(ratelimit.Options{PerSource: keyFetchesPerClient, Period: time.Minute, Now: a.o.Now})
+	if err != nil {
+		return nil, err
+	}
+	return registration.NewClientKeys(registration.ClientKeysOptions{Fetcher: a.Outbound, LimitStrangers: strangers.Wait,
+		LimitApproved: approved.Wait, Log: a.o.Log, Now: a.o.Now}), nil
 }
 
 // mount puts the handlers behind the public listener.
