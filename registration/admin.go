@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,10 @@ import (
 
 // Operator is the actor of events from the command line.
 const Operator = "operator"
+
+// ErrUnfit is the cause of an error about a change that this client cannot have,
+// whatever its value.
+var ErrUnfit = errors.New("not for this client")
 
 // Admin is what an operator does with clients, by the command line and later by
 // the console (D18). Every change writes its audit event in the same transaction.
@@ -142,7 +147,7 @@ func (a *Admin) Update(ctx context.Context, id string, o UpdateOptions) (Client,
 func updateDocumentClient(c *Client, o UpdateOptions) (err error) {
 	resources := o.Resources
 	if o.Resources = nil; o != (UpdateOptions{}) {
-		return oauth.InvalidClientMetadata("only the resources can be changed: all else is in the client's metadata document")
+		return oauth.InvalidClientMetadata("only the resources can be changed: all else is in the client's metadata document").With(ErrUnfit)
 	}
 	if resources != nil {
 		c.Resources, err = canonicalResources(*resources)
@@ -161,9 +166,13 @@ func (a *Admin) Disable(ctx context.Context, id string) (Client, error) {
 	})
 }
 
-// Enable switches the client on again.
+// Enable switches the client on again. It returns ErrBlocked for one that is
+// blocked, which would stay out.
 func (a *Admin) Enable(ctx context.Context, id string) (Client, error) {
 	return a.edit(ctx, id, "client.enabled", func(c *Client) error {
+		if !c.BlockedAt.IsZero() {
+			return ErrBlocked
+		}
 		c.DisabledAt = time.Time{}
 		return nil
 	})
@@ -262,7 +271,7 @@ func setKeys(m *ClientMetadata, o UpdateOptions) error {
 		return nil
 	}
 	if m.TokenEndpointAuthMethod != AuthPrivateKeyJWT {
-		return oauth.InvalidClientMetadata("only a client with private_key_jwt has keys; this one has %s", m.TokenEndpointAuthMethod)
+		return oauth.InvalidClientMetadata("only a client with private_key_jwt has keys; this one has %s", m.TokenEndpointAuthMethod).With(ErrUnfit)
 	}
 	m.JWKS, m.JWKSURI = nil, ""
 	if o.JWKS != nil {

@@ -47,7 +47,7 @@ func (a *Admin) RotateSecret(ctx context.Context, id string, o RotateOptions) (C
 		now := a.Now()
 		switch {
 		case !c.UsesSecret():
-			return oauth.InvalidClientMetadata("the client has no secret: it authenticates with %s", c.Metadata.TokenEndpointAuthMethod)
+			return oauth.InvalidClientMetadata("the client has no secret: it authenticates with %s", c.Metadata.TokenEndpointAuthMethod).With(ErrUnfit)
 		case o.OldUntil.After(now.Add(MaxKeepOld)):
 			return oauth.InvalidClientMetadata("the old secret can stay good for %d days at most", int(MaxKeepOld.Hours()/24))
 		case c.HasOldSecret(now) && !o.Drop:

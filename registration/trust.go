@@ -13,6 +13,9 @@ import (
 // ErrOff reports a client that is disabled or blocked, and so cannot be verified.
 var ErrOff = errors.New("the client is disabled or blocked")
 
+// ErrBlocked reports a client that is blocked, and so cannot be enabled.
+var ErrBlocked = errors.New("the client is blocked")
+
 // ErrChanged reports a client that is other than the operator saw.
 var ErrChanged = errors.New("the client changed since it was looked at")
 

@@ -127,8 +127,11 @@ func TestBlock(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
-		t.Run("stays when enabled", func(t *testing.T) {
-			if got, err := a.Enable(ctx, quillID); err != nil || got.Enabled() {
+		t.Run("cannot be enabled", func(t *testing.T) {
+			if _, err := a.Enable(ctx, quillID); !errors.Is(err, registration.ErrBlocked) {
+				t.Errorf("Enable: %v, want ErrBlocked", err)
+			}
+			if got, err := a.Show(ctx, quillID); err != nil || got.Enabled() {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -147,7 +150,7 @@ func TestBlock(t *testing.T) {
 		if consents, grants := held(t, db, quillID); consents || grants {
 			t.Errorf("after Unblock: consent %t, live grant %t; nothing comes back", consents, grants)
 		}
-		want := []string{"client.blocked", "client.disabled", "client.enabled", "client.enabled", "client.unblocked", "client.verified"}
+		want := []string{"client.blocked", "client.disabled", "client.enabled", "client.unblocked", "client.verified"}
 		if got := events(t, db); !slices.Equal(got, want) {
 			t.Errorf("D35: events %q, want %q", got, want)
 		}

@@ -423,10 +423,23 @@ func clientError(id string, err error) error {
 		return withHint(fmt.Errorf("%s changed since you looked at it, so it was not verified", id), "look again: ostiary client show %s", id)
 	case errors.Is(err, registration.ErrOff):
 		return withHint(fmt.Errorf("%s is disabled or blocked, so it was not verified", id), "ostiary client enable or ostiary client unblock lets it in again")
+	case errors.Is(err, registration.ErrBlocked):
+		return withHint(fmt.Errorf("%s is blocked, so it was not enabled", id), "ostiary client unblock %s lets it in again", id)
+	case errors.Is(err, registration.ErrUnfit) && errors.As(err, &oe):
+		return withHint(errors.New(oe.Description), "nothing was changed; ostiary client show %s tells what it is", id)
 	case errors.As(err, &oe) && oe.HTTPStatus() < 500:
-		return withHint(usagef("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client add --help shows the flags")
+		return withHint(usagef("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client %s --help shows the flags", verb(id))
 	}
 	return err
+}
+
+// verb is what was tried where a client was not accepted: one that has no id yet
+// was to be added.
+func verb(id string) string {
+	if id == "" {
+		return "add"
+	}
+	return "update"
 }
 
 // called names a client in a question: what it calls itself proves nothing.

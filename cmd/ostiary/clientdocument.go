@@ -31,7 +31,11 @@ func documentRows(client registration.Client, d registration.ClientDocument) [][
 	}
 	rows := [][]string{{"host", registration.ClientHost(client.ID)}, {"last fetched", read}}
 	if d.Failures > 0 {
-		rows = append(rows, []string{"fetch failed", fmt.Sprintf("%d times, last %s: %s", d.Failures, d.TriedAt.Format(time.RFC3339), cmp.Or(d.Failure, "no answer"))})
+		at := "once, at "
+		if d.Failures > 1 {
+			at = fmt.Sprintf("%d times, last at ", d.Failures)
+		}
+		rows = append(rows, []string{"failed", at + d.TriedAt.Format(time.RFC3339) + ": " + cmp.Or(d.Failure, "no answer")})
 	}
 	return rows
 }

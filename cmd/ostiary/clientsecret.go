@@ -140,8 +140,10 @@ func rotationError(err error) error {
 		return withHint(err, "wait, or end it with --end-old; --now ends every earlier secret and makes a new one")
 	case errors.Is(err, registration.ErrNoOldSecret):
 		return withHint(err, "nothing was changed")
+	case errors.Is(err, registration.ErrUnfit) && errors.As(err, &oe):
+		return withHint(errors.New(oe.Description), "nothing was changed; ostiary client show tells how a client authenticates")
 	case errors.As(err, &oe) && oe.HTTPStatus() < 500:
-		return withHint(usagef("%s", oe.Description), "nothing was changed; ostiary client show tells how a client authenticates")
+		return withHint(usagef("%s", oe.Description), "nothing was changed; ostiary client rotate-secret --help shows the flags")
 	}
 	return err
 }

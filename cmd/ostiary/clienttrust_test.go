@@ -88,7 +88,8 @@ func TestVerifyAsksAboutLookAlikes(t *testing.T) {
 		!strings.Contains(out, `"verified_until": "1970-01-01T00:01:00.000Z"`) {
 		t.Errorf("show --json of a verified client that changed: %d\n%s", code, out)
 	}
-	if code, out := run("client", "update", id, "--name", "Claude"); code != 2 || !strings.Contains(out, "metadata document") {
+	if code, out := run("client", "update", id, "--name", "Claude"); code != 1 || !strings.Contains(out, "metadata document") ||
+		!strings.Contains(out, "hint: nothing was changed; ostiary client show "+id) {
 		t.Errorf("update of what the document says: %d\n%s", code, out)
 	}
 	if code, out := run("client", "block", id, "--yes"); code != 0 || !strings.Contains(out, "blocked "+id) {
