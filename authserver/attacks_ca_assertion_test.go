@@ -3,6 +3,7 @@ package authserver_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -360,15 +361,31 @@ func TestCA11_JWKSURI(t *testing.T) {
 				k.denied(400, "invalid_client_metadata", func() answer { return k.tryRegisterKeys(`"jwks_uri":"` + uri + `"`) })
 			})
 		}
-		// what the operator writes is not judged when it is written, but it is not asked either
-		byOperator := func(uri string) keyApp { return keyApp{k.keyClient(registration.AddOptions{JWKSURI: uri}), k, key} }
+		// the operator is told the same; and what an older version let into a row is not asked either
+		inRow := func(uri string) keyApp {
+			_, _, err := k.App.Clients.Add(k.ctx, registration.AddOptions{Name: "Atlas", RedirectURIs: []string{appRedirect},
+				AuthMethod: registration.AuthPrivateKeyJWT, JWKSURI: uri})
+			if !errors.Is(err, registration.ErrKeysURL) {
+				t.Errorf("DR-08 the operator adds %s: %v", uri, err)
+			}
+			a := k.keyClient(registration.AddOptions{JWKSURI: host.URL + "/good"})
+			if _, err := k.App.Clients.Update(k.ctx, a.id, registration.UpdateOptions{JWKSURI: &uri}); !errors.Is(err, registration.ErrKeysURL) {
+				t.Errorf("DR-08 the operator changes to %s: %v", uri, err)
+			}
+			c, err := k.DB.GetClient(k.ctx, a.id)
+			c.Metadata.JWKSURI = uri
+			if err := errors.Join(err, k.DB.UpdateClient(k.ctx, c)); err != nil {
+				t.Fatal(err)
+			}
+			return keyApp{a, k, key}
+		}
 		apps := map[string]keyApp{
 			"redirect": at(host.URL + "/redirect"), "10 MB": at(host.URL + "/large"), "missing": at(host.URL + "/missing"),
 			"private by DNS": at("https://private.example/good"), "metadata service by DNS": at("https://metadata.example/good"),
 			"private beside public": at("https://mixed.example/good"), "no such name": at("https://none.example/good"),
 		}
 		for name, uri := range private {
-			apps["of the operator: "+name] = byOperator(uri)
+			apps["of the operator: "+name] = inRow(uri)
 		}
 		for name, a := range apps {
 			t.Run("CA-11 "+name, func(t *testing.T) {

@@ -70,7 +70,9 @@ func TestCA08_CA09_ClientOfADocument(t *testing.T) {
 }
 
 // CA-11 for a document: its jwks_uri leads nowhere that the document itself could
-// not be.
+// not be. One that can never work is refused with the document, as at /register
+// (DR-08): its client would get a code and nothing for it. One that another method
+// can do without is let be.
 func TestCA11_KeysOfADocument(t *testing.T) {
 	eachWorld(t, []string{"quill.example"}, func(t *testing.T, w *world) {
 		key := testkit.NewClientKey(t, "ES256", "k1")
@@ -79,8 +81,23 @@ func TestCA11_KeysOfADocument(t *testing.T) {
 		w.dns.Set("metadata.example", addresses("169.254.169.254"))
 		for name, uri := range map[string]string{
 			"an address": "https://10.0.0.1/keys", "the metadata service": "https://169.254.169.254/keys", "another port": "https://quill.example:8443/keys",
-			"localhost": "https://localhost/keys", "private by DNS": "https://private.example/keys", "mixed answers": "https://mixed.example/keys",
-			"metadata by DNS": "https://metadata.example/keys", "this server": testkit.Issuer + "/jwks.json",
+			"localhost": "https://localhost/keys", "this server": testkit.Issuer + "/jwks.json", "http": "http://quill.example/keys",
+		} {
+			path := "/" + strings.ReplaceAll(name, " ", "-")
+			w.sub("DR-08 CA-11 "+name, func(*testing.T) {
+				w.invalid(w.keyed(path+".json", uri, key).id)
+			})
+			if name == "http" {
+				continue // which is no URL of keys for anybody
+			}
+			w.sub("DR-08 needs none of "+name, func(*testing.T) {
+				w.connect(w.publish(path+"-or-none.json", map[string]any{"token_endpoint_auth_method": "private_key_jwt",
+					"token_endpoint_auth_methods_supported": []string{"none", "private_key_jwt"}, "jwks_uri": uri}, appRedirect), nil)
+			})
+		}
+		for name, uri := range map[string]string{
+			"private by DNS": "https://private.example/keys", "mixed answers": "https://mixed.example/keys",
+			"metadata by DNS": "https://metadata.example/keys",
 		} {
 			w.sub("CA-11 "+name, func(t *testing.T) {
 				a := w.keyed("/"+strings.ReplaceAll(name, " ", "-")+".json", uri, key)
@@ -91,9 +108,6 @@ func TestCA11_KeysOfADocument(t *testing.T) {
 				}
 			})
 		}
-		w.sub("CA-11 http", func(*testing.T) {
-			w.invalid(w.keyed("/http.json", "http://quill.example/keys", key).id)
-		})
 		w.heardNothing(t)
 	})
 }

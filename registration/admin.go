@@ -35,6 +35,9 @@ type Admin struct {
 	}
 	// Documents tells what is known of metadata documents. Required by Document.
 	Documents DocumentStore
+	// CheckURL, when set, reports with an error that a URL will never be asked for
+	// how it is written, as *netguard.Client does.
+	CheckURL func(rawURL string) error
 	// Now is the clock. Required.
 	Now func() time.Time
 }
@@ -88,6 +91,9 @@ func (a *Admin) Add(ctx context.Context, o AddOptions) (Client, oauth.Secret, er
 	if err != nil {
 		return Client{}, "", err
 	}
+	if err := checkKeysURL(a.CheckURL, m.JWKSURI); err != nil {
+		return Client{}, "", err
+	}
 	c, secret := newClient(KindOperator, m, a.Now())
 	c.Resources = resources
 	var detail map[string]string
@@ -137,6 +143,9 @@ func (a *Admin) Update(ctx context.Context, id string, o UpdateOptions) (Client,
 			return err
 		}
 		resources, err := checkOperatorClient(&c.Metadata, c.Resources)
+		if err == nil && o.JWKSURI != nil {
+			err = checkKeysURL(a.CheckURL, c.Metadata.JWKSURI)
+		}
 		c.Resources, c.DocumentHash = resources, c.Metadata.Hash()
 		return err
 	})

@@ -36,6 +36,9 @@ type DocumentOptions struct {
 	Resources interface {
 		GetResource(ctx context.Context, canonical string) (resource.Resource, error)
 	}
+	// CheckURL is as in Options, for a document whose client cannot do without the
+	// keys at its jwks_uri.
+	CheckURL func(rawURL string) error
 	// Policy is what the operator decided about hosts. Default: all are allowed.
 	Policy HostPolicy
 	// Budget bounds how many documents are read.
@@ -315,6 +318,9 @@ func (d *Documents) ask(ctx context.Context, k known) (*Client, error) {
 		return d.confirm(ctx, d.goodCopy(k.doc, res))
 	}
 	m, err := readResponse(k.doc.ClientID, res)
+	if err == nil && !m.AcceptsAuthMethod(AuthNone) {
+		err = d.checkKeys(k.doc.ClientID, m.JWKSURI)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -361,6 +367,18 @@ func (d *Documents) checkResource(ctx context.Context, clientID string) error {
 		return err
 	}
 	return &ClientURLError{Problem: ProblemInvalid, Host: ClientHost(clientID), Detail: "client_id must not be the address of an MCP server"}
+}
+
+// checkKeys refuses a document whose keys will never be asked for: its client
+// could get a code and nothing for it.
+func (d *Documents) checkKeys(clientID, uri string) error {
+	var oe *oauth.Error
+	if !errors.As(checkKeysURL(d.o.CheckURL, uri), &oe) {
+		return nil
+	}
+	e := problem(clientID, ProblemInvalid)
+	e.Detail, e.Err = oe.Description, oe.Err
+	return e
 }
 
 // noAnswer is the error of a Fetcher as a problem, unless it is our own.

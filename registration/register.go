@@ -249,18 +249,6 @@ func readDocument(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return doc, nil
 }
 
-// checkKeysURL refuses a jwks_uri that no request of ours will go to. Nothing is
-// asked yet (DR-08).
-func (h *Handler) checkKeysURL(uri string) error {
-	if uri == "" || h.o.CheckURL == nil {
-		return nil
-	}
-	if err := h.o.CheckURL(uri); err != nil {
-		return oauth.InvalidClientMetadata("jwks_uri must be on a public host, by its name, on port 443").With(err)
-	}
-	return nil
-}
-
 // knownScope leaves out scopes that no resource has or that a self-registered
 // client may not have (A14, SC-04). A resource without declared scopes accepts
 // any, and so does a server without resources.

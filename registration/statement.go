@@ -168,7 +168,7 @@ func (h *Handler) readMetadata(ctx context.Context, doc members) (ClientMetadata
 	if err := h.o.Policy.checkRedirects(m.RedirectURIs); err != nil {
 		return ClientMetadata{}, err
 	}
-	if err := h.checkKeysURL(m.JWKSURI); err != nil {
+	if err := checkKeysURL(h.o.CheckURL, m.JWKSURI); err != nil {
 		return ClientMetadata{}, err
 	}
 	m.SoftwareStatement = raw

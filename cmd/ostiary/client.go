@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/app"
 	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
@@ -49,12 +50,21 @@ func (c *cli) withClientsAt(ctx context.Context, resources []string, scope strin
 		if unknown := unknownScopes(known, scope); len(unknown) > 0 {
 			_, _ = fmt.Fprintf(c.err, "hint: no resource of this client has the scope %s; ostiary resource show lists what each has\n", strings.Join(unknown, ", "))
 		}
-		return fn(c.clients(db))
+		a, err := c.clients(cfg, db)
+		if err != nil {
+			return err
+		}
+		return fn(a)
 	})
 }
 
-func (c *cli) clients(db *sqlstore.Store) *registration.Admin {
-	return &registration.Admin{Clients: db, Documents: db, Tx: db, Audit: db, Grants: db, Consents: db, Now: c.now}
+func (c *cli) clients(cfg *config.Config, db *sqlstore.Store) (*registration.Admin, error) {
+	outbound, err := app.NewOutbound(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &registration.Admin{Clients: db, Documents: db, Tx: db, Audit: db, Grants: db, Consents: db,
+		CheckURL: outbound.Check, Now: c.now}, nil
 }
 
 // expiries returns when clients that nobody uses will be removed.
@@ -172,7 +182,11 @@ func newClientShowCmd(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.showClient(cmd, c.clients(db), args[0], ends[args[0]])
+				a, err := c.clients(cfg, db)
+				if err != nil {
+					return err
+				}
+				return c.showClient(cmd, a, args[0], ends[args[0]])
 			})
 		}}
 	addJSON(cmd)
@@ -427,6 +441,9 @@ func clientError(id string, err error) error {
 		return withHint(fmt.Errorf("%s is blocked, so it was not enabled", id), "ostiary client unblock %s lets it in again", id)
 	case errors.Is(err, registration.ErrUnfit) && errors.As(err, &oe):
 		return withHint(errors.New(oe.Description), "nothing was changed; ostiary client show %s tells what it is", id)
+	case errors.Is(err, registration.ErrKeysURL) && errors.As(err, &oe):
+		return withHint(usagef("the client was not accepted: %s", oe.Description),
+			"for a host of your own network add it, with its port, to outbound_allow_hosts of this server; or give the keys with --jwks")
 	case errors.As(err, &oe) && oe.HTTPStatus() < 500:
 		return withHint(usagef("the client was not accepted: %s", oe.Description), "nothing was changed; ostiary client %s --help shows the flags", verb(id))
 	}

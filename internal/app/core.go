@@ -49,7 +49,7 @@ func (o *Options) defaults(ctx context.Context) error {
 	}
 	if o.Outbound == nil {
 		var err error
-		if o.Outbound, err = newOutbound(o.Config); err != nil {
+		if o.Outbound, err = NewOutbound(o.Config); err != nil {
 			return err
 		}
 	}
@@ -68,9 +68,9 @@ func (o *Options) defaults(ctx context.Context) error {
 	return o.clock.Measure(ctx)
 }
 
-// newOutbound returns the client for hosts that foreigners name. Our own names
+// NewOutbound returns the client for hosts that foreigners name. Our own names
 // are never among them (CI-13).
-func newOutbound(cfg *config.Config) (*netguard.Client, error) {
+func NewOutbound(cfg *config.Config) (*netguard.Client, error) {
 	own := []string{cfg.IssuerURL().Host}
 	for _, h := range cfg.AllowedHosts {
 		if _, err := netguard.ParseHost(h); err == nil { // any other is a spelling that no URL may have
@@ -139,7 +139,8 @@ func (c *Core) addPeople(o Options) (err error) {
 	c.Registry = &resource.Registry{Store: s, Issuer: cfg.Issuer, Dev: cfg.Dev(), OriginMatch: cfg.ResourceOriginMatch}
 	c.Resources = &resource.Admin{Store: s, Issuer: cfg.Issuer, IsClientID: c.isClientID, AllowHTTP: cfg.Dev(), Now: o.Now}
 	c.Idle = &registration.Idle{Clients: s, Consents: s, Audit: s, Tx: s, Life: cfg.ClientIdleExpiry, Now: o.Now}
-	c.Clients = &registration.Admin{Clients: s, Documents: s, Grants: s, Consents: s, Audit: s, Tx: s, Now: o.Now}
+	c.Clients = &registration.Admin{Clients: s, Documents: s, Grants: s, Consents: s, Audit: s, Tx: s,
+		CheckURL: c.Outbound.Check, Now: o.Now}
 	return nil
 }
 

@@ -17,7 +17,7 @@ func (a *App) resolver() (*registration.Resolver, error) {
 	}
 	var err error
 	r.Documents, err = registration.NewDocuments(registration.DocumentOptions{Clients: a.db, Documents: a.db, Audit: a.db, Tx: a.db,
-		Fetch: a.Outbound, Resources: a.db, Policy: policy, Log: a.o.Log, Now: a.o.Now, Pause: a.o.Pause,
+		Fetch: a.Outbound, CheckURL: a.Outbound.Check, Resources: a.db, Policy: policy, Log: a.o.Log, Now: a.o.Now, Pause: a.o.Pause,
 		Budget: registration.FetchBudget{PerSource: a.cfg.RegistrationPerHour, PerSite: a.cfg.CIMDPerHour, Total: a.cfg.RegistrationPerHourTotal}})
 	return r, err
 }
