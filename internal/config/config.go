@@ -143,9 +143,10 @@ type Config struct {
 	// all. The most exact one counts. It decides who may ask from now on: what people
 	// allowed before goes on until "ostiary client block". Default "*=allow".
 	CIMDPolicy []string `yaml:"cimd_policy" env:"CIMD_POLICY"`
-	// CIMDPerHour bounds how many documents are read from one site; reading one for
-	// the first time also counts within registration_per_hour of the address that
-	// asks and registration_per_hour_total.
+	// CIMDPerHour bounds how many documents are read from one site. Documents that
+	// are read for the first time have two more budgets, as large as those of
+	// registration and apart from them: registration_per_hour for the address that
+	// asks, and registration_per_hour_total for all together.
 	CIMDPerHour int `yaml:"cimd_per_hour" env:"CIMD_PER_HOUR"`
 	// ResourceOriginMatch lets a client name an MCP server by its origin alone
 	// when exactly one registered resource is there, as some clients do.
