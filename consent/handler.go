@@ -43,10 +43,10 @@ type Options struct {
 	// Clients finds the client of a request, and those it could be mistaken for.
 	Clients interface {
 		GetClient(ctx context.Context, id string) (registration.Client, error)
-		// ListIdentifiedClients returns the clients that the operator added or
+		// ListIdentities returns who the clients are that the operator added or
 		// verified, then those known by a metadata document, oldest first, at most
 		// limit.
-		ListIdentifiedClients(ctx context.Context, limit int) ([]registration.Client, error)
+		ListIdentities(ctx context.Context, limit int) ([]registration.Identity, error)
 	}
 	// Resources finds the resource of a request; resource.Registry implements it.
 	Resources interface {

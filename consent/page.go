@@ -103,7 +103,7 @@ func (h *Handler) warn(ctx context.Context, p *web.Consent, q question, earlier 
 	if q.client.Trusted() {
 		return nil
 	}
-	others, err := h.o.Clients.ListIdentifiedClients(ctx, maxCompared)
+	others, err := h.o.Clients.ListIdentities(ctx, maxCompared)
 	if err != nil {
 		return err
 	}

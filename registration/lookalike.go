@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"go.mau.fi/util/confusable"
@@ -26,25 +27,43 @@ type Likeness struct {
 // Name reports whether the name can be mistaken for another.
 func (l Likeness) Name() bool { return l.Of != "" || l.MixedName }
 
+// Identity is what people take a client for, and so all that another one is
+// compared with.
+type Identity struct {
+	ID   string
+	Kind Kind
+	// Name is the display name.
+	Name         string
+	RedirectURIs []string
+	// Trusted is as Client.Trusted.
+	Trusted   bool
+	CreatedAt time.Time
+}
+
+// Identity returns what people take the client for.
+func (c *Client) Identity() Identity {
+	return Identity{ID: c.ID, Kind: c.Kind, Name: c.DisplayName(), RedirectURIs: c.Metadata.RedirectURIs, Trusted: c.Trusted(), CreatedAt: c.CreatedAt}
+}
+
 // LooksLike compares a client, as it is used at redirectURI, with the apps in
 // wide use and with other clients of this server (DR-11, CI-19). The operator's
 // own clients look like nobody. Among unverified ones the later is the look-alike:
 // else whoever copies a name would put a warning on the app that has it.
-func (c *Client) LooksLike(redirectURI string, others []Client) Likeness {
+func (c *Client) LooksLike(redirectURI string, others []Identity) Likeness {
 	if c.Trusted() {
 		return Likeness{}
 	}
-	name := c.DisplayName()
-	l := Likeness{MixedName: mixesAlphabets(name), Host: c.deceptiveHost(redirectURI, others)}
-	if name != "" {
-		l.Of = c.resembles(name, c.siteAt(redirectURI), others)
+	own := c.Identity()
+	l := Likeness{MixedName: mixesAlphabets(own.Name), Host: own.deceptiveHost(redirectURI, others)}
+	if own.Name != "" {
+		l.Of = own.resembles(own.siteAt(redirectURI), others)
 	}
 	return l
 }
 
 // resembles returns the name of the app that the client's can be mistaken for.
-func (c *Client) resembles(name, site string, others []Client) string {
-	mine := shapeOf(name)
+func (c *Identity) resembles(site string, others []Identity) string {
+	mine := shapeOf(c.Name)
 	for _, app := range knownApps {
 		if slices.Contains(app.sites, site) {
 			continue
@@ -57,26 +76,26 @@ func (c *Client) resembles(name, site string, others []Client) string {
 	}
 	for i := range others {
 		o := &others[i]
-		if o.ID == c.ID || o.isSite(site) || !o.Trusted() && !o.wasBefore(c) {
+		if o.ID == c.ID || o.isSite(site) || !o.Trusted && !o.wasBefore(c) {
 			continue
 		}
-		other := shapeOf(o.DisplayName())
-		if own := site == "" && !o.Trusted() && mine.same(other); !own && mine.alike(other) {
-			return o.DisplayName()
+		other := shapeOf(o.Name)
+		if own := site == "" && !o.Trusted && mine.same(other); !own && mine.alike(other) {
+			return o.Name
 		}
 	}
 	return ""
 }
 
 // wasBefore reports whether o was known here earlier than c.
-func (c *Client) wasBefore(other *Client) bool {
+func (c *Identity) wasBefore(other *Identity) bool {
 	return cmp.Or(c.CreatedAt.Compare(other.CreatedAt), cmp.Compare(c.ID, other.ID)) < 0
 }
 
 // siteAt is the site that the client can be said to come from when its response
 // goes to redirectURI: that of its document, or where the response goes; "" for
 // an app on a computer, which cannot prove where it is from.
-func (c *Client) siteAt(redirectURI string) string {
+func (c *Identity) siteAt(redirectURI string) string {
 	switch {
 	case c.Kind == KindCIMD:
 		return site(c.ID)
@@ -87,14 +106,14 @@ func (c *Client) siteAt(redirectURI string) string {
 }
 
 // isSite reports whether the client comes from the site.
-func (c *Client) isSite(s string) bool {
-	return s != "" && slices.ContainsFunc(c.Metadata.RedirectURIs, func(uri string) bool { return c.siteAt(uri) == s })
+func (c *Identity) isSite(s string) bool {
+	return s != "" && slices.ContainsFunc(c.RedirectURIs, func(uri string) bool { return c.siteAt(uri) == s })
 }
 
 // deceptiveHost returns the host of the client, or of redirectURI, that can be
 // mistaken for another: one in punycode, and one that imitates the site of an app
 // in wide use or of a client that the operator vouches for.
-func (c *Client) deceptiveHost(redirectURI string, others []Client) string {
+func (c *Identity) deceptiveHost(redirectURI string, others []Identity) string {
 	var urls []string
 	if c.Kind == KindCIMD {
 		urls = append(urls, c.ID)
@@ -117,7 +136,7 @@ func isPunycode(host string) bool { return strings.Contains("."+host, ".xn--") }
 // imitates reports whether a host stands in front of somebody else's domain with
 // a known site's name, as claude.ai.evil.example, or is on a site that reads like
 // a known one, as c1aude.ai.
-func imitates(host, own string, others []Client) bool {
+func imitates(host, own string, others []Identity) bool {
 	deceives := func(known string) bool {
 		return known != "" && known != own && (strings.Contains("."+host, "."+known+".") || shapeOf(own).confusable(shapeOf(known)))
 	}
@@ -126,8 +145,8 @@ func imitates(host, own string, others []Client) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(others, func(o Client) bool {
-		return o.Trusted() && slices.ContainsFunc(o.Metadata.RedirectURIs, func(uri string) bool { return deceives(o.siteAt(uri)) })
+	return slices.ContainsFunc(others, func(o Identity) bool {
+		return o.Trusted && slices.ContainsFunc(o.RedirectURIs, func(uri string) bool { return deceives(o.siteAt(uri)) })
 	})
 }
 

@@ -24,7 +24,7 @@ func TestDR11_LooksLike(t *testing.T) {
 	operators := Client{ID: "desk", Kind: KindOperator, CreatedAt: time.Unix(100, 0),
 		Metadata: ClientMetadata{ClientName: "Front Desk", RedirectURIs: []string{loopback}}}
 	quill := app("https://quill.example/client.json", "Quill Desktop", 50, web)
-	others := []Client{quill, verified, operators}
+	others := []Identity{quill.Identity(), verified.Identity(), operators.Identity()}
 	for _, tt := range []struct {
 		name     string
 		c        Client

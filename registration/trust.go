@@ -82,9 +82,13 @@ func (a *Admin) Unblock(ctx context.Context, id string) (Client, error) {
 // LooksLike returns what about the client can be mistaken for something else, at
 // any of its redirect URIs, for an operator who is about to vouch for it.
 func (a *Admin) LooksLike(ctx context.Context, c Client) (Likeness, error) {
-	others, err := a.Clients.ListClients(ctx)
+	all, err := a.Clients.ListClients(ctx)
 	if err != nil {
 		return Likeness{}, err
+	}
+	others := make([]Identity, len(all))
+	for i := range all {
+		others[i] = all[i].Identity()
 	}
 	c.VerifiedAt = time.Time{}
 	for _, uri := range c.Metadata.RedirectURIs {

@@ -33,7 +33,7 @@ func TestDR13_ClientsAreFoundByIndex(t *testing.T) {
 	}
 	_, all := db.CountClientsFrom(t.Context(), "", now)
 	_, one := db.CountClientsFrom(t.Context(), "192.0.2.1", now)
-	_, listed := db.ListIdentifiedClients(t.Context(), 500)
+	_, listed := db.ListIdentities(t.Context(), 500)
 	_, idle := db.DeleteIdleClients(t.Context(), now, now, 200)
 	_, unused := db.DeleteUnusedDocuments(t.Context(), now, 200)
 	if err := errors.Join(all, one, listed, idle, unused, db.Collect(t.Context(), now)); err != nil {

@@ -146,7 +146,7 @@ func TestCountClientsFrom(t *testing.T) {
 
 // The operator's and verified clients come first, then those of metadata
 // documents; of the many that registered themselves none.
-func TestListIdentifiedClients(t *testing.T) {
+func TestListIdentities(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	testkit.EachDatabase(t, func(t *testing.T, db *sqlstore.Store) {
@@ -155,9 +155,10 @@ func TestListIdentifiedClients(t *testing.T) {
 			{ID: "dynamic", Kind: registration.KindDynamic},
 			{ID: "https://b.example/c", Kind: registration.KindCIMD},
 			{ID: "https://a.example/c", Kind: registration.KindCIMD, BlockedAt: at},
-			{ID: "verified", Kind: registration.KindDynamic, VerifiedAt: at},
-			{ID: "operator", Kind: registration.KindOperator},
-			{ID: "https://v.example/c", Kind: registration.KindCIMD, VerifiedAt: at},
+			{ID: "verified", Kind: registration.KindDynamic, VerifiedAt: at, Metadata: registration.ClientMetadata{
+				ClientName: "Quill\x00 \"2\" – 日本", RedirectURIs: []string{"https://quill.example/cb?a=%7B&b=\u00e9", "cursor://x"}}},
+			{ID: "operator", Kind: registration.KindOperator, Metadata: registration.ClientMetadata{RedirectURIs: []string{"http://localhost/cb"}}},
+			{ID: "https://v.example/c", Kind: registration.KindCIMD, VerifiedAt: at, VerifiedUntil: at.Add(time.Hour)},
 		} {
 			c.CreatedAt, c.UpdatedAt = at.Add(time.Duration(i)*time.Minute), at
 			if err := db.CreateClient(t.Context(), c); err != nil {
@@ -168,9 +169,13 @@ func TestListIdentifiedClients(t *testing.T) {
 			10: {"verified", "operator", "https://v.example/c", "https://b.example/c", "https://a.example/c"},
 			4:  {"verified", "operator", "https://v.example/c", "https://b.example/c"},
 		} {
-			list, err := db.ListIdentifiedClients(t.Context(), limit)
+			list, err := db.ListIdentities(t.Context(), limit)
 			var got []string
-			for _, c := range list {
+			for i, c := range list {
+				full, err := db.GetClient(t.Context(), c.ID)
+				if err != nil || !cmp.Equal(full.Identity(), list[i]) {
+					t.Errorf("%s: %v %s", c.ID, err, cmp.Diff(full.Identity(), list[i]))
+				}
 				got = append(got, c.ID)
 			}
 			if err != nil || !cmp.Equal(got, want) {
