@@ -465,8 +465,8 @@ func (d *Documents) tryKeep(ctx context.Context, doc ClientDocument, m ClientMet
 // be used where they must verify it first, but it is shown as verified only for
 // as long as it is who they saw.
 func (c *Client) adopt(m ClientMetadata, at time.Time) (detail map[string]string) {
-	if c.Trusted() && !sameIdentity(&c.Metadata, &m) {
-		c.VerifiedUntil, detail = at, map[string]string{"verified": "ended"}
+	if because := unvouched(&c.Metadata, &m); because != "" && c.Trusted() {
+		c.VerifiedUntil, detail = at, map[string]string{"verified": "ended", "because": because}
 	}
 	c.Metadata, c.DocumentHash, c.UpdatedAt = m, m.Hash(), at
 	return detail

@@ -2,6 +2,7 @@ package registration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -184,6 +185,7 @@ func (h *Handler) replace(ctx context.Context, id string, token oauth.Secret, m 
 		if !sameIdentity(&old, &m) && !c.VerifiedAt.IsZero() {
 			// the operator verified another name or address than this
 			c.VerifiedAt, detail["verified"] = time.Time{}, "ended"
+			detail["because"] = cmp.Or(unvouched(&old, &m), "its details changed")
 		}
 		if !sameAnswer(&old, &m) {
 			if err := h.o.Consents.DeleteConsents(ctx, "", id, ""); err != nil {
