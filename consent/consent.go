@@ -81,6 +81,9 @@ type Store interface {
 	// HoldConsent is GetConsent for a transaction that relies on the row: nobody
 	// deletes it before the transaction ends.
 	HoldConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (Consent, error)
+	// LastConsent returns what the subject allowed the client last, wherever access
+	// went and whatever the resource, or store.ErrNotFound.
+	LastConsent(ctx context.Context, subject, clientID string) (Consent, error)
 	// HasConsent reports whether the subject ever allowed the client at this
 	// redirect URI, whatever the resource (D14).
 	HasConsent(ctx context.Context, subject, clientID, redirectURI string) (bool, error)

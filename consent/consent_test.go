@@ -95,7 +95,7 @@ func TestD32_Warning(t *testing.T) {
 		{"document of a known host", "https://id.fernhill.example", "https://claude.ai/api/mcp/auth_callback", claude, ""},
 		{"document of a known host, to its other host", "https://id.fernhill.example", "https://claude.com/api/mcp/auth_callback", claude, ""},
 		{"document of a known host, elsewhere", "https://id.fernhill.example", "https://borealis.example/cb", claude, "different_site"},
-		{"document of a verified client, elsewhere", "https://id.fernhill.example", "https://borealis.example/cb", verified, ""},
+		{"document of a verified client, elsewhere", "https://id.fernhill.example", "https://borealis.example/cb", verified, "different_site"},
 		{"development mode", "http://localhost:8414", "https://app.example/cb", dynamic, "other_site"},
 		{"development mode, own host", "http://localhost:8414", "https://localhost:9000/cb", dynamic, ""},
 	} {

@@ -75,6 +75,23 @@ func (h *Handler) earlier(ctx context.Context, q question) (*Consent, error) {
 	return &row, nil
 }
 
+// lastAllowed returns what this person allowed this client before, nil for
+// nothing: here, else at another redirect URI or resource, since a client that
+// changed may send access elsewhere now.
+func (h *Handler) lastAllowed(ctx context.Context, q question, earlier *Consent) (*Consent, error) {
+	if earlier != nil {
+		return earlier, nil
+	}
+	row, err := h.o.Consents.LastConsent(ctx, q.sess.Subject, q.client.ID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("last consent: %w", err)
+	}
+	return &row, nil
+}
+
 // allowedBefore reports which scopes this person allowed this client earlier; a
 // client whose metadata changed since starts anew.
 func allowedBefore(q question, earlier *Consent) func(scope string) bool {
@@ -97,8 +114,12 @@ func (h *Handler) warn(ctx context.Context, p *web.Consent, q question, earlier 
 	if w := warning(h.o.Issuer, &q.client, q.req.RedirectURI, p.Goes); w != "" {
 		p.Warnings = append(p.Warnings, w)
 	}
-	if changed(q, earlier) {
-		p.Warnings, p.ChangedSince = append(p.Warnings, web.WarningChanged), earlier.UpdatedAt
+	last, err := h.lastAllowed(ctx, q, earlier)
+	if err != nil {
+		return err
+	}
+	if changed(q, last) {
+		p.Warnings, p.ChangedSince = append(p.Warnings, web.WarningChanged), last.UpdatedAt
 	}
 	if q.client.Trusted() {
 		return nil
@@ -124,10 +145,10 @@ func warning(issuer string, c *registration.Client, redirectURI string, goes web
 	switch {
 	case goes != web.DestinationWebsite:
 		return web.WarningLoopback
+	case isElsewhere(c, redirectURI):
+		return web.WarningDifferentSite // a document's site is a fact, whoever verified its client
 	case c.Trusted():
 		return ""
-	case isElsewhere(c, redirectURI):
-		return web.WarningDifferentSite
 	case registration.IsKnownRedirect(redirectURI), registration.SameSite(redirectURI, issuer):
 		return ""
 	}

@@ -34,6 +34,13 @@ func (s *Store) GetConsent(ctx context.Context, subject, clientID, redirectURI, 
 	})
 }
 
+// LastConsent implements consent.Store.
+func (s *Store) LastConsent(ctx context.Context, subject, clientID string) (consent.Consent, error) {
+	const q = `SELECT ` + consentColumns + ` FROM consents
+		WHERE subject = $1 AND client_id = $2 ORDER BY updated_at DESC, redirect_uri, resource LIMIT 1`
+	return scanConsent(func(dest ...any) error { return s.row(ctx, q, []any{subject, clientID}, dest...) })
+}
+
 // HoldConsent implements consent.Store. The update changes nothing and locks the
 // row in the transaction of ctx.
 func (s *Store) HoldConsent(ctx context.Context, subject, clientID, redirectURI, resource string) (consent.Consent, error) {
