@@ -68,27 +68,3 @@ func FuzzParseKeys(f *testing.F) {
 		}
 	})
 }
-
-func FuzzVerifyHeaderAndClaims(f *testing.F) {
-	f.Add([]byte(`{"typ":"at+jwt","alg":"ES256","kid":"a"}`))
-	f.Add([]byte(`{"iss":"https://a.example","aud":["https://m.example/mcp"],"exp":1e9,"sub":"s","scope":"a b"}`))
-	f.Add([]byte(`{"iſs":"https://a.example"}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		o, err := readObject(b)
-		if err != nil {
-			return
-		}
-		for name := range o {
-			o.str(name)
-			o.strs(name)
-			if at, ok := o.seconds(name); ok && at.Unix() < 0 {
-				t.Fatalf("%s = %v", name, at)
-			}
-		}
-		for _, s := range readScope(o) {
-			if s == "" {
-				t.Fatal("an empty scope")
-			}
-		}
-	})
-}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/ostiary-auth/ostiary/metadata"
@@ -15,14 +14,15 @@ import (
 // maxDocument bounds a JWK set, in bytes.
 const maxDocument = 1 << 20
 
-// issuerKeys fetches an issuer's keys by its metadata.
+// issuerKeys fetches an issuer's keys, by its metadata unless jwksURI is given.
 type issuerKeys struct {
-	client *http.Client
-	issuer string
+	client  *http.Client
+	issuer  string
+	jwksURI string
 }
 
-func (k *issuerKeys) fetch(ctx context.Context) ([]key, error) {
-	jwksURI, err := k.discover(ctx)
+func (k *issuerKeys) fetch(ctx context.Context) ([]*key, error) {
+	jwksURI, err := k.locate(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,22 +33,17 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]key, error) {
 	return parseKeys(b)
 }
 
-// discover returns jwks_uri of the issuer's metadata, which names that very
-// issuer (RFC 8414 §3.3).
-func (k *issuerKeys) discover(ctx context.Context) (string, error) {
+// locate returns jwks_uri as configured, or of the issuer's metadata, which names
+// that very issuer (RFC 8414 §3.3).
+func (k *issuerKeys) locate(ctx context.Context) (string, error) {
+	if k.jwksURI != "" {
+		return k.jwksURI, nil
+	}
 	doc, err := metadata.FetchAuthorizationServer(ctx, k.client, k.issuer)
 	if err != nil {
 		return "", fmt.Errorf("discover %s: %w", k.issuer, err)
 	}
-	u, err := url.Parse(doc.JWKSURI)
-	if err != nil || u.Host == "" || !isSecure(u) {
-		return "", fmt.Errorf("jwks_uri %q is not an https URL", doc.JWKSURI)
-	}
-	// A public issuer may not send us to a service of this machine.
-	if u.Scheme == "http" && strings.HasPrefix(k.issuer, "https:") {
-		return "", fmt.Errorf("jwks_uri %q is less secure than the issuer", doc.JWKSURI)
-	}
-	return doc.JWKSURI, nil
+	return doc.JWKSURI, checkEndpoint("jwks_uri", doc.JWKSURI, k.issuer)
 }
 
 func (k *issuerKeys) get(ctx context.Context, from string) ([]byte, error) {
@@ -61,6 +56,12 @@ func (k *issuerKeys) get(ctx context.Context, from string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readJSON(resp, maxDocument)
+}
+
+// readJSON reads and closes a response that must be a JSON document of at most
+// limit bytes.
+func readJSON(resp *http.Response, limit int64) ([]byte, error) {
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d", resp.StatusCode)
@@ -68,9 +69,9 @@ func (k *issuerKeys) get(ctx context.Context, from string) ([]byte, error) {
 	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || !isJSON(t) {
 		return nil, fmt.Errorf("content type %q is not JSON", resp.Header.Get("Content-Type"))
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
-	if err == nil && len(b) > maxDocument {
-		err = fmt.Errorf("document is larger than %d bytes", maxDocument)
+	b, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("document is larger than %d bytes", limit)
 	}
 	return b, err
 }

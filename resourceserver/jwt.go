@@ -3,12 +3,9 @@ package resourceserver
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,14 +14,16 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
-// verifier checks JWT access tokens (RFC 9068 §4) of one issuer for one audience.
-type verifier struct {
-	issuer     string
-	audience   string // canonical
-	algorithms []jwa.SignatureAlgorithm
-	skew       time.Duration
-	now        func() time.Time
-	keys       *keySet
+// authority is one trusted issuer, and how its tokens are verified for this
+// resource.
+type authority struct {
+	Issuer
+	audience      string // canonical form of Options.Resource (A23)
+	algorithms    []jwa.SignatureAlgorithm
+	skew          time.Duration
+	now           func() time.Time
+	keys          *keySet
+	introspection *introspector // nil unless Issuer.Introspection is set
 }
 
 // defaultAlgorithms are asymmetric and current; none and HMAC can never be configured.
@@ -51,56 +50,82 @@ func parseAlgorithms(names []string) ([]jwa.SignatureAlgorithm, error) {
 	return algs, nil
 }
 
-// verify returns the token that raw carries. Whatever is wrong with raw is a
-// 401 refusal; keys that cannot be had are a 503 refusal.
-func (v *verifier) verify(ctx context.Context, raw string) (*Token, error) {
-	parts := strings.Split(raw, ".")
-	if len(parts) != 3 { // five would be a JWE
-		return nil, invalidToken("the token is not a signed JWT")
+// signedJWT is a compact JWS (RFC 7515 §3.1) taken apart; nothing in it is checked.
+type signedJWT struct {
+	header, claims claimSet
+	signed         string // what the signature is over
+	signature      []byte
+	// most tokens fit here, and so on the stack
+	headerArray [8]claim
+	claimsArray [24]claim
+}
+
+// errNotJWT tells a token of another form, which only its issuer can read: it has
+// not three segments, or the first is no JOSE header.
+var errNotJWT = invalidToken("the token is not a signed JWT")
+
+// split takes raw apart into j.
+func (j *signedJWT) split(raw string) error {
+	head, rest, ok := strings.Cut(raw, ".")
+	payload, signature, ok2 := strings.Cut(rest, ".")
+	if !ok || !ok2 || strings.Contains(signature, ".") { // five segments would be a JWE
+		return errNotJWT
 	}
-	alg, kid, err := v.readHeader(parts[0])
+	buf := make([]byte, 0, base64.RawURLEncoding.DecodedLen(len(raw)))
+	headerJSON, buf, err := decodeSegment(buf, head)
 	if err != nil {
-		return nil, err
+		return errNotJWT
 	}
-	payload, err := decodeSegment(parts[1])
-	if err != nil || len(payload) == 0 {
-		return nil, invalidToken("the token's payload is not base64url")
+	if j.header, err = readClaimSet(headerJSON, j.headerArray[:0]); err != nil || !j.header.has("alg") {
+		return errNotJWT
 	}
-	signature, err := decodeSegment(parts[2])
-	if err != nil || len(signature) == 0 {
-		return nil, invalidToken("the token's signature is not base64url")
-	}
-	key, err := v.keys.find(ctx, kid, alg)
+	claimsJSON, buf, err := decodeSegment(buf, payload)
 	if err != nil {
-		return nil, err
+		return invalidToken("the token's payload is not base64url")
 	}
-	signed := raw[:len(parts[0])+1+len(parts[1])]
-	if err := key.verify(alg, []byte(signed), signature); err != nil {
+	if j.signature, _, err = decodeSegment(buf, signature); err != nil {
+		return invalidToken("the token's signature is not base64url")
+	}
+	if j.claims, err = readClaimSet(claimsJSON, j.claimsArray[:0]); err != nil {
+		return invalidToken("the token's claims are not a JSON object with unique members")
+	}
+	j.signed = raw[:len(head)+1+len(payload)]
+	return nil
+}
+
+// verifyJWT applies RFC 9068 §4. What costs nothing comes first: no key is looked
+// for, and no signature computed, for a token that would be refused anyway.
+func (a *authority) verifyJWT(ctx context.Context, j *signedJWT) (*Token, *key, error) {
+	alg, kid, err := a.readHeader(j.header)
+	if err != nil {
+		return nil, nil, err
+	}
+	token, err := a.readClaims(j.claims)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := a.keys.find(ctx, kid, alg)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := key.verify(alg, j.signed, j.signature); err != nil {
 		e := invalidToken("the token's signature is not valid")
 		e.err = err
-		return nil, e
+		return nil, nil, e
 	}
-	return v.readClaims(payload)
+	return token, key, nil
 }
 
 // readHeader applies RFC 9068 §4 and RFC 8725 §3 to the JOSE header. Members
 // that point at keys (jwk, jku, x5c, x5u) are never used.
-func (v *verifier) readHeader(segment string) (alg jwa.SignatureAlgorithm, kid string, err error) {
-	b, err := decodeSegment(segment)
-	if err != nil {
-		return "", "", invalidToken("the token's header is not base64url")
-	}
-	h, err := readObject(b)
-	if err != nil {
-		return "", "", invalidToken("the token's header is not a JSON object with unique members")
-	}
-	typ, _ := h.str("typ")
+func (a *authority) readHeader(h claimSet) (alg jwa.SignatureAlgorithm, kid string, err error) {
 	// RFC 9068 §4: anything else may be another kind of JWT of the same issuer (JW-13).
-	if typ != oauth.TypeAccessToken && typ != "application/"+oauth.TypeAccessToken {
-		return "", "", invalidToken("the token's typ is not " + oauth.TypeAccessToken + ": it is not an access token")
+	if !a.Profile.allowsType(h) {
+		return "", "", invalidToken("the token's typ is not that of an access token")
 	}
-	name, _ := h.str("alg")
-	if alg = jwa.SignatureAlgorithm(name); !slices.Contains(v.algorithms, alg) {
+	name := h.get("alg")
+	i := slices.IndexFunc(a.algorithms, func(known jwa.SignatureAlgorithm) bool { return isString(name, string(known)) })
+	if i < 0 {
 		return "", "", invalidToken("the token's signature algorithm is not accepted")
 	}
 	// RFC 7515 §4.1.11: an extension marked critical that we do not know; we know none.
@@ -111,80 +136,119 @@ func (v *verifier) readHeader(segment string) (alg jwa.SignatureAlgorithm, kid s
 	if h.has("kid") && !ok {
 		return "", "", invalidToken("the token's kid is not a string")
 	}
-	return alg, kid, nil
+	return a.algorithms[i], kid, nil
 }
 
-// readClaims applies RFC 9068 §4 to the signed claims. Names are compared by
-// exact case: encoding/json would take "AUD" or "iſs" for ours (JW-18).
-func (v *verifier) readClaims(payload []byte) (*Token, error) {
-	c, err := readObject(payload)
-	if err != nil {
-		return nil, invalidToken("the token's claims are not a JSON object with unique members")
-	}
-	t := &Token{}
-	if t.Issuer, _ = c.str("iss"); t.Issuer != v.issuer {
+// readClaims applies RFC 9068 §4 to the claims.
+func (a *authority) readClaims(c claimSet) (*Token, error) {
+	if !c.is("iss", a.Identifier) {
 		return nil, invalidToken("the token was not issued by this server's authorization server")
 	}
-	if t.Audience = c.strs("aud"); !v.isAudience(t.Audience) {
+	return a.readToken(c)
+}
+
+// readToken checks what a JWT and an introspection response have in common.
+func (a *authority) readToken(c claimSet) (*Token, error) {
+	t := &Token{Issuer: a.Identifier}
+	if t.Audience = a.readAudience(c); t.Audience == nil {
 		return nil, invalidToken("the token was issued for another resource")
+	}
+	if !a.Profile.isAccessToken(c) {
+		return nil, invalidToken("the token's claims are not those of an access token")
 	}
 	// RFC 9449 §7.1, RFC 8705 §3: a bound token is worth nothing without its proof (JW-21).
 	if c.has("cnf") {
 		return nil, invalidToken("the token is bound to a key and cannot be used as a bearer token")
 	}
-	if err := v.readTimes(c, t); err != nil {
+	if err := a.readTimes(c, t); err != nil {
 		return nil, err
 	}
 	if t.Subject, _ = c.str("sub"); t.Subject == "" {
 		return nil, invalidToken("the token has no sub")
 	}
-	t.ClientID, _ = c.str("client_id")
+	t.ClientID = a.Profile.clientOf(c)
 	t.ID, _ = c.str("jti")
-	t.Scopes = readScope(c)
+	t.Scopes = a.readScopes(c)
 	return t, nil
+}
+
+// readAudience returns aud when it has this resource, else nil.
+func (a *authority) readAudience(c claimSet) []string {
+	if c.is("aud", a.audience) { // the usual case, without a copy
+		return []string{a.audience}
+	}
+	aud := c.strs("aud")
+	if !slices.ContainsFunc(aud, a.isAudience) {
+		return nil
+	}
+	return aud
 }
 
 // isAudience compares canonically (A23, M7): the issuer's identifier and the
 // client_id are never equal to a resource's.
-func (v *verifier) isAudience(aud []string) bool {
-	return slices.ContainsFunc(aud, func(a string) bool {
-		if a == v.audience {
-			return true
-		}
-		canonical, err := oauth.CanonicalResource(a)
-		return err == nil && canonical == v.audience
-	})
+func (a *authority) isAudience(aud string) bool {
+	if aud == a.audience || slices.Contains(a.AllowAudiences, aud) {
+		return true
+	}
+	canonical, err := oauth.CanonicalResource(aud)
+	return err == nil && canonical == a.audience
 }
 
-func (v *verifier) readTimes(c object, t *Token) error {
-	now := v.now()
+func (a *authority) readTimes(c claimSet, t *Token) error {
+	now := a.now()
 	exp, ok := c.seconds("exp")
 	if !ok {
 		return invalidToken("the token has no usable exp")
 	}
-	if t.ExpiresAt = exp; !now.Before(exp.Add(v.skew)) {
+	if t.ExpiresAt = exp; !now.Before(exp.Add(a.skew)) {
 		return invalidToken("the token has expired")
 	}
-	for name, at := range map[string]*time.Time{"iat": &t.IssuedAt, "nbf": new(time.Time), "auth_time": &t.AuthTime} {
-		if !c.has(name) {
+	var notBefore time.Time
+	for _, claim := range [...]struct {
+		name string
+		at   *time.Time
+		past bool // must not lie in the future
+	}{{"iat", &t.IssuedAt, true}, {"nbf", &notBefore, true}, {"auth_time", &t.AuthTime, false}} {
+		if !c.has(claim.name) {
 			continue
 		}
-		if *at, ok = c.seconds(name); !ok {
-			return invalidToken("the token's %s is not a number of seconds", name)
+		at, ok := c.seconds(claim.name)
+		if !ok {
+			return invalidToken("the token's %s is not a number of seconds", claim.name)
 		}
-		if name != "auth_time" && at.After(now.Add(v.skew)) {
-			return invalidToken("the token's %s is in the future", name)
+		if claim.past && at.After(now.Add(a.skew)) {
+			return invalidToken("the token's %s is in the future", claim.name)
 		}
+		*claim.at = at
 	}
 	return nil
 }
 
-// readScope returns the scope claim's values (RFC 9068 §2.2.3: a string of
-// space-separated values). Anything else grants nothing, never everything (JW-20).
-func readScope(c object) []string {
-	raw, ok := c.str("scope")
-	if !ok {
-		return nil
+// readScopes returns the token's scopes. Without Issuer.ScopeClaims RFC 9068's
+// form is read alone (§2.2.3: a string of space-separated values). What cannot be
+// read grants nothing, never everything (JW-20).
+func (a *authority) readScopes(c claimSet) []string {
+	claims, arrays := a.ScopeClaims, true
+	if claims == nil {
+		claims, arrays = a.Profile.scopeClaims(), a.Profile == ProfileEntra
+	}
+	var all []string
+	for _, name := range claims {
+		for _, s := range scopesOf(c, name, arrays) {
+			if s = a.ScopePrefix + s; !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+func scopesOf(c claimSet, name string, arrays bool) []string {
+	raw, ok := c.str(name)
+	if !ok && arrays {
+		if list := c.strs(name); len(list) <= maxScopes && !slices.ContainsFunc(list, isNoScope) {
+			return list
+		}
 	}
 	scopes, err := oauth.ParseScope(raw)
 	if err != nil {
@@ -193,46 +257,23 @@ func readScope(c object) []string {
 	return scopes
 }
 
-// decodeSegment is strict: no newline and no stray bits, so that a token has
-// one spelling only.
-func decodeSegment(s string) ([]byte, error) {
-	if strings.ContainsAny(s, "\r\n") {
-		return nil, errors.New("line break in base64url")
-	}
-	return base64.RawURLEncoding.Strict().DecodeString(s)
-}
+// maxScopes bounds the scopes of an array, as oauth.ParseScope does a string's.
+const maxScopes = 200
 
-// seconds reads a NumericDate (RFC 7519 §2): whole or fractional seconds
-// within what a time.Time and a sane issuer can mean.
-func (o object) seconds(name string) (time.Time, bool) {
-	raw, ok := o[name]
-	if !ok || len(raw) == 0 || raw[0] == '"' {
-		return time.Time{}, false
-	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || math.IsNaN(f) || f < 0 || f > 1<<40 {
-		return time.Time{}, false
-	}
-	whole, frac := math.Modf(f)
-	return time.Unix(int64(whole), int64(frac*1e9)), true
-}
+func isNoScope(s string) bool { return !oauth.IsScopeToken(s) }
 
-// strs reads a string or an array of strings; anything else is nil.
-func (o object) strs(name string) []string {
-	if s, ok := o.str(name); ok {
-		return []string{s}
+// base64URL is strict, so that a token has one spelling only.
+var base64URL = base64.RawURLEncoding.Strict()
+
+// decodeSegment decodes a segment that is not empty behind what buf holds, and
+// returns it and the rest of buf.
+func decodeSegment(buf []byte, s string) (segment, rest []byte, err error) {
+	if s == "" || strings.ContainsAny(s, "\r\n") { // which Decode would leave out
+		return nil, nil, errors.New("empty, or line break in base64url")
 	}
-	var raws []json.RawMessage
-	if json.Unmarshal(o[name], &raws) != nil {
-		return nil
+	from := len(buf)
+	if buf, err = base64URL.AppendDecode(buf, []byte(s)); err != nil {
+		return nil, nil, err
 	}
-	list := make([]string, 0, len(raws))
-	for _, raw := range raws {
-		s, ok := readString(raw)
-		if !ok {
-			return nil
-		}
-		list = append(list, s)
-	}
-	return list
+	return buf[from:len(buf):len(buf)], buf, nil
 }

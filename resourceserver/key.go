@@ -1,6 +1,7 @@
 package resourceserver
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -21,22 +22,32 @@ const maxKeys = 100
 // never the token (RFC 8725 §3.1, JW-07).
 type key struct {
 	id         string
-	public     any
+	public     publicKey
 	algorithms []jwa.SignatureAlgorithm
 }
 
-func (k key) verify(alg jwa.SignatureAlgorithm, signed, signature []byte) error {
+// publicKey is what all public keys of the standard library are.
+type publicKey interface {
+	Equal(x crypto.PublicKey) bool
+}
+
+// equal reports whether both are the same key for the same use.
+func (k *key) equal(other *key) bool {
+	return k.id == other.id && slices.Equal(k.algorithms, other.algorithms) && k.public.Equal(other.public)
+}
+
+func (k *key) verify(alg jwa.SignatureAlgorithm, signed string, signature []byte) error {
 	v, err := jws.NewVerifier(alg)
 	if err != nil {
 		return err
 	}
-	return v.Verify(signed, signature, k.public)
+	return v.Verify([]byte(signed), signature, k.public)
 }
 
 // parseKeys reads a JWK set (RFC 7517 §5). Keys of no use to us are left out; a
 // set that holds a secret or a private key is refused whole, for its publisher
 // has lost control of it (JW-22).
-func parseKeys(b []byte) ([]key, error) {
+func parseKeys(b []byte) ([]*key, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
@@ -46,9 +57,9 @@ func parseKeys(b []byte) ([]key, error) {
 	if len(set.Keys) > maxKeys {
 		return nil, fmt.Errorf("JWK set has %d keys, more than %d", len(set.Keys), maxKeys)
 	}
-	var keys []key
+	var keys []*key
 	for _, raw := range set.Keys {
-		m, err := readObject(raw)
+		m, err := readClaimSet(raw, nil)
 		if err != nil {
 			return nil, errors.New("JWK set has a key that is not a JSON object with unique members")
 		}
@@ -62,32 +73,46 @@ func parseKeys(b []byte) ([]key, error) {
 	return keys, nil
 }
 
-func parseKey(raw []byte, m object) (key, bool) {
+func parseKey(text []byte, m claimSet) (*key, bool) {
 	if use, ok := m.str("use"); ok && use != "sig" {
-		return key{}, false
+		return nil, false
 	}
 	if m.has("key_ops") && !slices.Contains(m.strs("key_ops"), "verify") {
-		return key{}, false
+		return nil, false
 	}
-	parsed, err := jwk.ParseKey(raw)
+	parsed, err := jwk.ParseKey(text)
 	if err != nil {
-		return key{}, false
+		return nil, false
 	}
-	var public any
-	if err := parsed.Raw(&public); err != nil {
-		return key{}, false
+	var raw any
+	if err := parsed.Raw(&raw); err != nil {
+		return nil, false
 	}
+	public := publicOf(raw)
 	algs := algorithmsOf(public)
 	if alg, ok := m.str("alg"); ok {
 		algs = slices.DeleteFunc(algs, func(a jwa.SignatureAlgorithm) bool { return a.String() != alg })
 	}
 	id, _ := m.str("kid")
-	return key{id: id, public: public, algorithms: algs}, len(algs) > 0
+	return &key{id: id, public: public, algorithms: algs}, len(algs) > 0
+}
+
+// publicOf returns raw as a public key of a kind that can verify, or nil.
+func publicOf(raw any) publicKey {
+	switch p := raw.(type) {
+	case *ecdsa.PublicKey:
+		return p
+	case ed25519.PublicKey:
+		return p
+	case *rsa.PublicKey:
+		return p
+	}
+	return nil
 }
 
 // algorithmsOf returns what a key of this type and size may verify (RFC 7518
 // §3: the curve fixes the algorithm; RSA keys have at least 2048 bits).
-func algorithmsOf(public any) []jwa.SignatureAlgorithm {
+func algorithmsOf(public publicKey) []jwa.SignatureAlgorithm {
 	switch p := public.(type) {
 	case *ecdsa.PublicKey:
 		switch p.Curve.Params().Name {

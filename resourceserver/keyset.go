@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lestrrat-go/jwx/v2/jwa"
@@ -16,96 +17,131 @@ const fetchTimeout = 10 * time.Second
 
 // keySource gets the issuer's current keys.
 type keySource interface {
-	fetch(ctx context.Context) ([]key, error)
+	fetch(ctx context.Context) ([]*key, error)
+}
+
+// errNoKeys refuses a set from which no key can be used.
+var errNoKeys = errors.New("the authorization server publishes no usable key")
+
+// keyring is one fetched set. It never changes.
+type keyring struct {
+	keys      []*key
+	fetchedAt time.Time
 }
 
 // keySet caches the issuer's keys. At most one fetch runs at a time and one
 // starts in each retry interval, whatever tokens arrive (JW-11). A set that
 // cannot be fetched again stays in use until limit (M8).
+//
+// So a key that the issuer removes verifies nothing any more once the set is
+// refresh old and has been fetched again, which the next request begins: refresh
+// and the time of one fetch, while requests arrive and the issuer answers; limit
+// at the most when it does not (MM-04).
 type keySet struct {
-	source                 keySource
-	refresh, retry, limit  time.Duration
-	now                    func() time.Time
-	log                    *slog.Logger
-	mu                     sync.Mutex
-	keys                   []key
-	fetchedAt, attemptedAt time.Time
-	failed                 error         // of the last attempt
-	running                chan struct{} // closed when the fetch under way ends
+	source                keySource // nil: the set never changes
+	refresh, retry, limit time.Duration
+	now                   func() time.Time
+	log                   *slog.Logger
+	ring                  atomic.Pointer[keyring] // nil before the first fetch
+	mu                    sync.Mutex              // of all below
+	attemptedAt           time.Time
+	failed                error         // of the last attempt
+	running               chan struct{} // closed when the fetch under way ends
 }
 
 // find returns the key that kid and alg name. An unknown key is a 401 refusal
 // when the keys are known to be current, and 503 when they could not be had.
-func (s *keySet) find(ctx context.Context, kid string, alg jwa.SignatureAlgorithm) (key, error) {
-	k, found, wait := s.look(kid, alg)
-	if found {
+func (s *keySet) find(ctx context.Context, kid string, alg jwa.SignatureAlgorithm) (*key, error) {
+	k, stale := s.match(kid, alg)
+	if k != nil {
+		if stale {
+			s.start()
+		}
+		// At once, even while the set is fetched again: a slow issuer delays nobody.
 		return k, nil
 	}
-	if wait != nil {
+	if wait := s.start(); wait != nil {
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return key{}, unavailable(ctx.Err())
+			return nil, unavailable(ctx.Err())
 		}
-		if k, found := s.lookAgain(kid, alg); found {
+		if k, _ := s.match(kid, alg); k != nil {
 			return k, nil
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failed != nil || !s.usable() {
-		return key{}, unavailable(s.failed)
+	if err := s.outage(); err != nil {
+		return nil, unavailable(err)
 	}
-	return key{}, invalidToken("the token was signed with a key that the authorization server does not publish")
+	return nil, invalidToken("the token was signed with a key that the authorization server does not publish")
 }
 
-// look searches the cached keys and starts a fetch when one is due. A key that
-// is there is returned at once, even while the set is fetched again, so that a
-// slow issuer delays nobody; otherwise wait tells when to look again.
-func (s *keySet) look(kid string, alg jwa.SignatureAlgorithm) (_ key, found bool, wait <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, found := s.match(kid, alg)
-	if due := !found || s.now().Sub(s.fetchedAt) >= s.refresh; due {
+// holds reports whether k, which find returned earlier, may still be used. It
+// takes no lock, and starts a fetch when one is due.
+func (s *keySet) holds(k *key) bool {
+	ring, stale := s.current()
+	if stale {
 		s.start()
 	}
-	return k, found, s.running
+	return ring != nil && slices.Contains(ring.keys, k)
 }
 
-func (s *keySet) lookAgain(kid string, alg jwa.SignatureAlgorithm) (key, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.match(kid, alg)
+// current returns the keys unless there are none that may be used, and whether
+// they should be fetched again.
+func (s *keySet) current() (ring *keyring, stale bool) {
+	ring = s.ring.Load()
+	if ring == nil || s.source == nil {
+		return ring, false
+	}
+	age := s.now().Sub(ring.fetchedAt)
+	if age >= s.limit {
+		return nil, true
+	}
+	return ring, age >= s.refresh
 }
 
 // match finds the one usable key. A token without kid is accepted when only
 // one key can have signed it.
-func (s *keySet) match(kid string, alg jwa.SignatureAlgorithm) (key, bool) {
-	if !s.usable() {
-		return key{}, false
+func (s *keySet) match(kid string, alg jwa.SignatureAlgorithm) (found *key, stale bool) {
+	ring, stale := s.current()
+	if ring == nil {
+		return nil, stale
 	}
-	var fit []key
-	for _, k := range s.keys {
-		if (kid == "" || k.id == kid) && slices.Contains(k.algorithms, alg) {
-			fit = append(fit, k)
+	for _, k := range ring.keys {
+		if (kid != "" && k.id != kid) || !slices.Contains(k.algorithms, alg) {
+			continue
 		}
+		if found != nil {
+			return nil, stale
+		}
+		found = k
 	}
-	if len(fit) != 1 {
-		return key{}, false
-	}
-	return fit[0], true
+	return found, stale
 }
 
-func (s *keySet) usable() bool {
-	return !s.fetchedAt.IsZero() && s.now().Sub(s.fetchedAt) < s.limit
+// outage tells why nobody can say whether a key is known.
+func (s *keySet) outage() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ring, _ := s.current(); ring == nil && s.failed == nil {
+		return errNoKeys
+	}
+	return s.failed
 }
 
-// start begins a fetch unless one runs or the last began too recently. It is
-// called with mu held.
-func (s *keySet) start() {
+// start begins a fetch unless one runs or the last began too recently. It returns
+// what is closed when the fetch under way ends, nil when there is none.
+func (s *keySet) start() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := s.now()
-	if s.running != nil || !s.attemptedAt.IsZero() && now.Sub(s.attemptedAt) < s.retry {
-		return
+	switch {
+	case s.source == nil:
+		return nil
+	case s.running != nil:
+		return s.running
+	case !s.attemptedAt.IsZero() && now.Sub(s.attemptedAt) < s.retry:
+		return nil
 	}
 	s.attemptedAt = now
 	done := make(chan struct{})
@@ -116,14 +152,15 @@ func (s *keySet) start() {
 		defer cancel()
 		keys, err := s.source.fetch(ctx)
 		if err == nil && len(keys) == 0 {
-			err = errors.New("the authorization server publishes no usable key")
+			err = errNoKeys
 		}
 		s.finish(keys, err)
 		close(done)
 	}()
+	return done
 }
 
-func (s *keySet) finish(keys []key, err error) {
+func (s *keySet) finish(keys []*key, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.failed = nil, err
@@ -132,5 +169,18 @@ func (s *keySet) finish(keys []key, err error) {
 			slog.String("event", "jwks.fetch_failed"), slog.Any("cause", err))
 		return
 	}
-	s.keys, s.fetchedAt = keys, s.now()
+	if old := s.ring.Load(); old != nil {
+		keepKnown(keys, old.keys)
+	}
+	s.ring.Store(&keyring{keys: keys, fetchedAt: s.now()})
+}
+
+// keepKnown puts the keys of the last set in the place of those that equal them,
+// so that what they verified stays verified (holds).
+func keepKnown(keys, old []*key) {
+	for i, k := range keys {
+		if j := slices.IndexFunc(old, k.equal); j >= 0 {
+			keys[i] = old[j]
+		}
+	}
 }

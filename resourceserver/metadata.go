@@ -34,7 +34,7 @@ func wellKnown(resource string, atRoot bool) (string, map[string]bool, error) {
 // byte-exact as configured: clients compare it with the URL they were given.
 func document(o Options) ([]byte, error) {
 	b, err := json.MarshalIndent(metadata.ProtectedResource{
-		Resource: o.Resource, AuthorizationServers: []string{o.Issuer}, ScopesSupported: o.Scopes,
+		Resource: o.Resource, AuthorizationServers: identifiers(o.Issuers), ScopesSupported: o.Scopes,
 		BearerMethodsSupported: []string{"header"}, ResourceName: o.Name, ResourceDocumentation: o.Documentation,
 	}, "", "  ")
 	return append(b, '\n'), err

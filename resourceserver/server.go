@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
@@ -18,14 +17,20 @@ const (
 	defaultClockSkew = 10 * time.Second
 	maxClockSkew     = time.Minute
 	defaultMaxBody   = 4 << 20
+
+	defaultTokenCache = 10_000
 )
 
 // Options configures New. The zero value of every optional field is the safe default.
 type Options struct {
 	// Issuer is the authorization server's issuer identifier (RFC 8414 §2),
 	// exactly as its metadata and its tokens carry it: https, or http on a
-	// loopback host. Required.
+	// loopback host. Required unless Issuers is given.
 	Issuer string
+	// Issuers are the authorization servers whose tokens are accepted, instead of
+	// Issuer, when there are several or one needs options of its own. Clients use
+	// the first (M4).
+	Issuers []Issuer
 	// Resource is this server's resource identifier (RFC 8707 §2): the URL that
 	// people give their MCP client, and the only audience accepted. Required.
 	Resource string
@@ -73,6 +78,10 @@ type Options struct {
 	// the handler gets. A handler that forwards its request then hands the
 	// caller's token to another server, which the MCP specification forbids.
 	AllowTokenPassthrough bool
+	// TokenCache is how many verified tokens are remembered, by their hash, never
+	// beyond exp and only while their key is published. Default 10,000, about 5 MB;
+	// a negative value verifies every request anew.
+	TokenCache int
 	// HTTPClient fetches the issuer's metadata and keys. Redirects are never
 	// followed, whatever it says. Default: a client with a 10 s timeout.
 	HTTPClient *http.Client
@@ -101,10 +110,12 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		err = fmt.Errorf("Options.Resource %q: %w", o.Resource, err)
 	}
-	algs, algErr := parseAlgorithms(o.Algorithms)
-	if err := errors.Join(err, checkIssuer(o.Issuer), algErr, checkText(o), checkLimits(o)); err != nil {
+	_, algErr := parseAlgorithms(o.Algorithms)
+	issuers, issuerErr := o.trusted()
+	if err := errors.Join(err, issuerErr, algErr, checkText(o), checkLimits(o)); err != nil {
 		return nil, fmt.Errorf("resourceserver: %w", err)
 	}
+	o.Issuers, o.Issuer = issuers, issuers[0].Identifier
 	setDefaults(&o)
 	s := &Server{opts: o, audience: audience, log: o.Log}
 	if s.metadataURL, s.paths, err = wellKnown(o.Resource, o.MetadataAtRoot); err != nil {
@@ -113,10 +124,8 @@ func New(o Options) (*Server, error) {
 	if s.document, err = document(o); err != nil {
 		return nil, fmt.Errorf("resourceserver: %w", err)
 	}
-	s.verifier = &verifier{
-		issuer: o.Issuer, audience: audience, algorithms: algs, skew: o.ClockSkew, now: o.Now,
-		keys: &keySet{source: &issuerKeys{client: o.HTTPClient, issuer: o.Issuer},
-			refresh: o.KeyRefresh, retry: o.KeyRetry, limit: o.KeyLimit, now: o.Now, log: o.Log},
+	if s.verifier, err = newVerifier(o, audience); err != nil {
+		return nil, fmt.Errorf("resourceserver: %w", err)
 	}
 	return s, nil
 }
@@ -128,6 +137,7 @@ func setDefaults(o *Options) {
 	setDefault(&o.KeyRetry, 30*time.Second)
 	setDefault(&o.KeyLimit, 24*time.Hour)
 	setDefault(&o.MaxBody, defaultMaxBody)
+	setDefault(&o.TokenCache, defaultTokenCache)
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 1}))
 	}
@@ -148,19 +158,6 @@ func setDefault[T comparable](v *T, d T) {
 	if *v == zero {
 		*v = d
 	}
-}
-
-func checkIssuer(issuer string) error {
-	u, err := url.Parse(issuer)
-	switch {
-	case issuer == "":
-		return errors.New("Options.Issuer is required")
-	case err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(issuer, "?#"):
-		return fmt.Errorf("Options.Issuer %q must be a URL with a host and without query, fragment or userinfo (RFC 8414 §2)", issuer)
-	case !isSecure(u):
-		return fmt.Errorf("Options.Issuer %q must use https, or http on a loopback host", issuer)
-	}
-	return nil
 }
 
 // checkText refuses values that could not stand in a header or in the document (JW-30).

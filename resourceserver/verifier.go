@@ -1,0 +1,124 @@
+package resourceserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// verifier tells whose a token is and whether it is good, and remembers those
+// that were.
+type verifier struct {
+	authorities []*authority
+	asked       *authority // who is asked about tokens that are no JWTs; nil: they are refused
+	verified    *cache[verified]
+	now         func() time.Time
+}
+
+// verified is a token that passed, and on what that rests.
+type verified struct {
+	token *Token
+	key   *key    // that signed it; nil when the issuer was asked
+	keys  *keySet // of key
+}
+
+// newVerifier expects options that New has checked and completed.
+func newVerifier(o Options, audience string) (*verifier, error) {
+	v := &verifier{now: o.Now, verified: newCache[verified](o.TokenCache)}
+	for _, is := range o.Issuers {
+		a, err := newAuthority(o, is, audience)
+		if err != nil {
+			return nil, err
+		}
+		v.authorities = append(v.authorities, a)
+		if a.introspection != nil {
+			v.asked = a
+		}
+	}
+	return v, nil
+}
+
+func newAuthority(o Options, is Issuer, audience string) (*authority, error) {
+	if is.Algorithms == nil {
+		is.Algorithms = o.Algorithms
+	}
+	algs, err := parseAlgorithms(is.Algorithms)
+	if err != nil {
+		return nil, err
+	}
+	a := &authority{Issuer: is, audience: audience, algorithms: algs, skew: o.ClockSkew, now: o.Now,
+		keys: &keySet{refresh: o.KeyRefresh, retry: o.KeyRetry, limit: o.KeyLimit, now: o.Now,
+			log: o.Log.With(slog.String("issuer", is.Identifier))}}
+	if is.JWKS == nil {
+		a.keys.source = &issuerKeys{client: o.HTTPClient, issuer: is.Identifier, jwksURI: is.JWKSURI}
+	} else {
+		keys, err := parseKeys(is.JWKS)
+		if err != nil {
+			return nil, err
+		}
+		a.keys.ring.Store(&keyring{keys: keys})
+	}
+	if is.Introspection != nil {
+		a.introspection = newIntrospector(o, a)
+	}
+	return a, nil
+}
+
+// verify returns the token that raw carries. Whatever is wrong with raw is a 401
+// refusal; keys or answers that cannot be had are a 503 refusal (M8).
+func (v *verifier) verify(ctx context.Context, raw string) (*Token, error) {
+	d, now := digestOf(raw), v.now()
+	if e, ok := v.verified.get(d, now); ok {
+		if e.key == nil || e.keys.holds(e.key) {
+			return e.token, nil
+		}
+		v.verified.drop(d) // its key is gone, or too old to be trusted
+	}
+	e, until, err := v.examine(ctx, raw, d)
+	if err != nil {
+		return nil, err
+	}
+	v.verified.put(d, e, until, now)
+	return e.token, nil
+}
+
+// examine verifies raw and returns until when the result holds by itself.
+func (v *verifier) examine(ctx context.Context, raw string, d digest) (verified, time.Time, error) {
+	var j signedJWT
+	switch err := j.split(raw); {
+	case errors.Is(err, errNotJWT) && v.asked != nil:
+		return v.ask(ctx, raw, d)
+	case err != nil:
+		return verified{}, time.Time{}, err
+	}
+	a := v.issuerOf(j.claims)
+	if a == nil {
+		return verified{}, time.Time{}, invalidToken("the token was not issued by this server's authorization server")
+	}
+	if a == v.asked && a.Introspection.AlsoJWT {
+		return v.ask(ctx, raw, d)
+	}
+	token, key, err := a.verifyJWT(ctx, &j)
+	if err != nil {
+		return verified{}, time.Time{}, err
+	}
+	return verified{token: token, key: key, keys: a.keys}, token.ExpiresAt.Add(a.skew), nil
+}
+
+// issuerOf returns whom iss names, if it is trusted. Nothing is verified yet: the
+// token must then bear that issuer's signature, or it must know the token.
+func (v *verifier) issuerOf(c claimSet) *authority {
+	for _, a := range v.authorities {
+		if c.is("iss", a.Identifier) {
+			return a
+		}
+	}
+	return nil
+}
+
+// ask has the issuer tell what the token is.
+func (v *verifier) ask(ctx context.Context, raw string, d digest) (verified, time.Time, error) {
+	token, until, err := v.asked.introspection.ask(ctx, raw, d)
+	return verified{token: token}, until, err
+}
