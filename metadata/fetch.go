@@ -27,15 +27,26 @@ var ErrNotServed = errors.New("no metadata document is served")
 // failure is final, so that nobody can steer a client to a weaker document.
 // client may be nil; its redirect policy and time limit are not used.
 func FetchAuthorizationServer(ctx context.Context, client *http.Client, issuer string) (AuthorizationServer, error) {
+	doc, _, err := FetchAuthorizationServerDocument(ctx, client, issuer)
+	return doc, err
+}
+
+// FetchAuthorizationServerDocument does what FetchAuthorizationServer does, and
+// returns the document's bytes too, for who hands it on unchanged (M9).
+func FetchAuthorizationServerDocument(ctx context.Context, client *http.Client, issuer string) (AuthorizationServer, []byte, error) {
 	urls, err := authorizationServerURLs(issuer)
 	if err != nil {
-		return AuthorizationServer{}, err
+		return AuthorizationServer{}, nil, err
 	}
 	body, err := fetchFirst(ctx, withRedirects(client, followNone), urls)
 	if err != nil {
-		return AuthorizationServer{}, err
+		return AuthorizationServer{}, nil, err
 	}
-	return ParseAuthorizationServer(body, issuer)
+	doc, err := ParseAuthorizationServer(body, issuer)
+	if err != nil {
+		return AuthorizationServer{}, nil, err
+	}
+	return doc, body, nil
 }
 
 // FetchProtectedResource gets a resource's metadata from its well-known place,

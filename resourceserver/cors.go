@@ -1,15 +1,31 @@
 package resourceserver
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // exposedHeaders are what a browser client must be able to read (M2): without
 // WWW-Authenticate it cannot even discover where to sign in.
 const exposedHeaders = "WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version"
 
-// allowBrowsers lets pages of any origin read the answer. No cookie is
-// involved, so a page gains nothing that it has no token for.
-func allowBrowsers(h http.Header) {
-	h.Set("Access-Control-Allow-Origin", "*")
+// allowedHeaders are those that MCP clients send (M2).
+const allowedHeaders = "Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID"
+
+// maxParamHeaders bounds the Mcp-Param- headers of one preflight.
+const maxParamHeaders = 32
+
+// allowBrowsers lets pages of the origins that are served read the answer. No
+// cookie is involved, so a page gains nothing that it has no token for.
+func (d *door) allowBrowsers(h http.Header, r *http.Request) {
+	if d.anyOrigin() {
+		h.Set("Access-Control-Allow-Origin", "*")
+	} else {
+		h.Add("Vary", "Origin")
+		if origin := r.Header.Get("Origin"); origin != "" {
+			h.Set("Access-Control-Allow-Origin", origin) // checkOrigin let it in
+		}
+	}
 	h.Set("Access-Control-Expose-Headers", exposedHeaders)
 }
 
@@ -21,11 +37,37 @@ func isPreflight(r *http.Request) bool {
 }
 
 // writePreflight answers without a token, for browsers send none (M2).
-func writePreflight(w http.ResponseWriter) {
+func writePreflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, MCP-Protocol-Version, "+
-		"Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID")
+	h.Set("Access-Control-Allow-Headers", allowedHeaders+paramHeaders(r.Header.Get("Access-Control-Request-Headers")))
+	h.Add("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Max-Age", "3600")
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// paramHeaders returns the Mcp-Param- headers that a page asks for: tools name
+// them (2026-07-28), so no list of ours can.
+func paramHeaders(asked string) string {
+	var b strings.Builder
+	n := 0
+	for name := range strings.SplitSeq(asked, ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if rest, ok := strings.CutPrefix(name, "mcp-param-"); ok && isToken(rest) && n < maxParamHeaders {
+			b.WriteString(", " + name)
+			n++
+		}
+	}
+	return b.String()
+}
+
+// isToken applies the token syntax of RFC 9110 §5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
 }

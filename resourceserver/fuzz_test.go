@@ -1,11 +1,8 @@
 package resourceserver
 
 import (
-	"bytes"
 	"net/http"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func FuzzBearerToken(f *testing.F) {
@@ -19,32 +16,6 @@ func FuzzBearerToken(f *testing.F) {
 		}
 		if err == nil && !isToken68(token) {
 			t.Fatalf("bearerToken(%q) = %q", value, token)
-		}
-	})
-}
-
-func FuzzReadOperations(f *testing.F) {
-	for _, s := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`,
-		`[{"method":"ping"},{"method":"prompts/get","params":{"name":"p"}}]`,
-		`{"method":"ping","Method":"tools/call"}`, `{"method":"a","method":"b"}`, `[]`, `{}`, "\xff", `{"method":1}`, `{}{}`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		before := bytes.Clone(body)
-		first, err := readOperations(body)
-		if !bytes.Equal(before, body) {
-			t.Fatal("the body was changed: what is forwarded is not what was checked")
-		}
-		again, errAgain := readOperations(body)
-		if cmp.Diff(first, again) != "" || (err == nil) != (errAgain == nil) {
-			t.Fatalf("two readings differ: %v %v, %v %v", first, err, again, errAgain)
-		}
-		for _, op := range first {
-			if op.Method != "" && namedBy[op.Method] == "" && op.Name != "" {
-				t.Fatalf("%v has a name that its method does not have", op)
-			}
 		}
 	})
 }

@@ -49,21 +49,33 @@ func (s *Server) MetadataURL() string { return s.metadataURL }
 func (s *Server) Metadata() http.Handler { return http.HandlerFunc(s.serveMetadata) }
 
 func (s *Server) serveMetadata(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		writeDocument(w, s.document)
+		return
+	}
+	writeDocumentMethods(w, r)
+}
+
+// writeDocument answers a GET for a public document.
+func writeDocument(w http.ResponseWriter, body []byte) {
 	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		h.Set("Content-Type", "application/json")
-		h.Set("Cache-Control", "public, max-age=300")
-		h.Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(s.document)
-	case http.MethodOptions:
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "public, max-age=300")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(body)
+}
+
+// writeDocumentMethods answers every other method: a preflight, or a mistake.
+func writeDocumentMethods(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	if r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
 		h.Set("Access-Control-Allow-Headers", "Accept, Content-Type, MCP-Protocol-Version")
 		h.Set("Access-Control-Max-Age", "3600")
 		w.WriteHeader(http.StatusNoContent)
-	default:
-		h.Set("Allow", "GET, HEAD, OPTIONS")
-		http.Error(w, "this document is read by GET", http.StatusMethodNotAllowed)
+		return
 	}
+	h.Set("Allow", "GET, HEAD, OPTIONS")
+	http.Error(w, "this document is read by GET", http.StatusMethodNotAllowed)
 }

@@ -1,174 +1,186 @@
 package resourceserver
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
 // Operation is what one JSON-RPC message asks an MCP server to do, as the key
-// of Options.Operations. An entry with a Name stands for that tool, prompt or
-// resource; one without stands for every operation of the Method.
+// of Options.Operations. Of several entries that fit, that with the Name is
+// taken, then that with the longest Prefix, then that of the whole Method.
 type Operation struct {
 	// Method is the JSON-RPC method, e.g. "tools/call".
 	Method string
-	// Name is the tool's or prompt's name, or the resource's URI.
+	// Name is the tool's or prompt's name, or the resource's URI, byte for byte.
 	Name string
+	// Prefix stands for every resource whose URI begins with it, e.g.
+	// "notes://personal/" for the template "notes://personal/{id}". It ends with
+	// a delimiter, so that it takes whole segments. Only methods of resources
+	// have it. A URI with dot segments, an empty segment or another spelling than
+	// the normal one (RFC 3986 §6.2.2) fits no Prefix and no whole Method, where
+	// the table tells resources apart: a server may read it as another resource.
+	Prefix string
 }
 
-// maxBatch bounds the messages of one batch (MCP 2025-03-26 alone has batches).
-const maxBatch = 100
+// Methods that name what they act on in their own way.
+const (
+	methodComplete = "completion/complete"
+	methodListen   = "subscriptions/listen"
+)
 
-// namedBy tells which member of params names what the method acts on. Methods
-// that are not here (initialize, ping, tools/list and others) act on nothing
-// in particular: a valid token suffices unless Options.Operations lists them.
-var namedBy = map[string]string{
-	"tools/call":            "name",
-	"prompts/get":           "name",
-	"resources/read":        "uri",
-	"resources/subscribe":   "uri",
-	"resources/unsubscribe": "uri",
+// openMethods begin, end or describe a conversation and touch nothing that a
+// table could protect: a valid token suffices unless the table lists them. So do
+// notifications.
+var openMethods = map[string]bool{
+	"initialize": true, "ping": true, "server/discover": true, "logging/setLevel": true, methodListen: true,
+	"tools/list": true, "prompts/list": true, "resources/list": true, "resources/templates/list": true,
 }
 
-// checkOperations reads the body of r, asks the table for each message in it,
-// and leaves r with the same bytes to read again: what was checked is what is
-// forwarded.
-func (s *Server) checkOperations(w http.ResponseWriter, r *http.Request, t *Token) error {
-	body, err := s.readBody(w, r)
-	if err != nil {
-		return err
-	}
-	ops, err := readOperations(body)
-	if err != nil {
-		return badBody(err)
-	}
-	var needed []string
-	for _, op := range ops {
-		scopes, ok := s.scopesFor(op)
-		if !ok {
-			return &refusal{status: http.StatusForbidden, code: "access_denied",
-				description: "no scope opens this operation"}
+// table answers what an operation needs.
+type table struct {
+	entries  map[Operation][]string
+	prefixes map[string][]string // by method, the longest first
+	selects  map[string]bool     // methods with entries of single resources
+	fallback []string            // of everything else; nil refuses
+}
+
+func newTable(o Options) *table {
+	t := &table{entries: maps.Clone(o.Operations), prefixes: map[string][]string{}, selects: map[string]bool{},
+		fallback: o.DefaultScopes}
+	for op := range t.entries {
+		if op.Prefix != "" {
+			t.prefixes[op.Method] = append(t.prefixes[op.Method], op.Prefix)
 		}
-		needed = append(needed, scopes...)
+		if op.Prefix != "" || op.Name != "" {
+			t.selects[op.Method] = true
+		}
 	}
-	if !t.HasScopes(needed...) {
-		return insufficientScope(t, needed)
+	for _, list := range t.prefixes {
+		slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
-}
-
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, badBody(errors.New("the body must not have a Content-Encoding"))
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		e := badBody(errors.New("the body is too large"))
-		e.status = http.StatusRequestEntityTooLarge
-		return nil, e
-	}
-	if err != nil {
-		return nil, badBody(errors.New("the body could not be read"))
-	}
-	return body, nil
+	return t
 }
 
 // scopesFor returns what op needs; false when nobody may do it.
-func (s *Server) scopesFor(op Operation) ([]string, bool) {
-	if scopes, ok := s.opts.Operations[op]; ok {
+func (t *table) scopesFor(op Operation) ([]string, bool) {
+	if scopes, ok := t.find(op); ok {
 		return scopes, true
 	}
-	if scopes, ok := s.opts.Operations[Operation{Method: op.Method}]; ok {
-		return scopes, true
-	}
-	if namedBy[op.Method] == "" {
+	if openMethods[op.Method] || strings.HasPrefix(op.Method, "notifications/") {
 		return nil, true
 	}
-	return s.opts.DefaultScopes, s.opts.DefaultScopes != nil
+	return t.fallback, t.fallback != nil
 }
 
-// readOperations returns the operations of a JSON-RPC body, which is one
-// message or a batch of them. Responses to the server have no method and are
-// left out.
-func readOperations(body []byte) ([]Operation, error) {
-	if !utf8.Valid(body) {
-		return nil, errors.New("the body is not UTF-8")
+// find returns the entry that fits best.
+func (t *table) find(op Operation) ([]string, bool) {
+	if scopes, ok := t.entries[op]; ok {
+		return scopes, true
 	}
-	messages := []json.RawMessage{body}
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
-		messages = nil // or Unmarshal would write into body
-		if err := json.Unmarshal(body, &messages); err != nil {
-			return nil, errors.New("the body is not JSON")
+	if op.Name != "" && isResourceMethod(op.Method) && t.selects[op.Method] {
+		if !isNormalURI(op.Name) {
+			return nil, false
+		}
+		for _, p := range t.prefixes[op.Method] {
+			if strings.HasPrefix(op.Name, p) {
+				return t.entries[Operation{Method: op.Method, Prefix: p}], true
+			}
 		}
 	}
-	if len(messages) == 0 || len(messages) > maxBatch {
-		return nil, errors.New("the batch is empty or has too many messages")
-	}
-	var ops []Operation
-	for _, m := range messages {
-		op, ok, err := readOperation(m)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			ops = append(ops, op)
-		}
-	}
-	return ops, nil
+	scopes, ok := t.entries[Operation{Method: op.Method}]
+	return scopes, ok
 }
 
-// readOperation reads one message. A member whose name differs from one of
-// ours by case alone is refused: encoding/json behind us would take "Method"
-// for method, and others would not.
-func readOperation(message []byte) (Operation, bool, error) {
-	m, err := readObject(message)
-	if err != nil {
-		return Operation{}, false, errors.New("a message is not a JSON object with unique members")
+// needs joins what all operations need; false when nobody may do one of them.
+func (t *table) needs(list []message) ([]string, bool) {
+	var needed []string
+	for _, m := range list {
+		for _, op := range m.ops {
+			scopes, ok := t.find(op)
+			if !ok && m.completes != "" {
+				// What it completes to is data of it: open to those who may get it.
+				op.Method = m.completes
+			}
+			if !ok {
+				scopes, ok = t.scopesFor(op)
+			}
+			if !ok {
+				return nil, false
+			}
+			needed = append(needed, scopes...)
+		}
 	}
-	if !exactCase(m, "jsonrpc", "id", "method", "params", "result", "error") {
-		return Operation{}, false, errors.New("a member's name differs by case from the one of JSON-RPC")
-	}
-	if !m.has("method") {
-		return Operation{}, false, nil
-	}
-	method, ok := m.str("method")
-	if !ok {
-		return Operation{}, false, errors.New("method is not a string")
-	}
-	op := Operation{Method: method}
-	member := namedBy[method]
-	if member == "" {
-		return op, true, nil
-	}
-	params, err := readObject(m["params"])
-	if err != nil || !exactCase(params, "name", "uri", "arguments", "_meta") {
-		return Operation{}, false, errors.New("params is not a JSON object with unique members")
-	}
-	if op.Name, ok = params.str(member); !ok {
-		return Operation{}, false, errors.New("params does not name what the method acts on")
-	}
-	return op, true, nil
+	return needed, true
 }
 
-func exactCase(o object, names ...string) bool {
-	for have := range o {
-		if slices.ContainsFunc(names, func(n string) bool { return have != n && strings.EqualFold(have, n) }) {
+func isResourceMethod(method string) bool { return strings.HasPrefix(method, "resources/") }
+
+// isNormalURI reports a URI, or the template of some, that has one spelling only
+// (RFC 3986 §6.2.2): its prefix says where it lies.
+func isNormalURI(raw string) bool {
+	raw, _, _ = strings.Cut(raw, "{") // the fixed part of a template (RFC 6570)
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "" || !strings.HasPrefix(raw, u.Scheme+":") {
+		return false
+	}
+	for i := range len(raw) {
+		if c := raw[i]; c <= ' ' || c > '~' || c == '\\' || c == '%' && !isNormalEscape(raw[i:]) {
 			return false
 		}
 	}
-	return true
+	if u.Host != strings.ToLower(u.Host) || u.User != nil || u.OmitHost || u.Port() == "" && strings.HasSuffix(u.Host, ":") ||
+		u.Scheme == "file" && u.Host != "" || u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+		return false
+	}
+	p := u.Path + u.Opaque
+	return p == "" || p == "/" || path.Clean(p) == strings.TrimSuffix(p, "/")
 }
 
-// badBody is 400 with a JSON-RPC error, which is what MCP clients show.
-func badBody(err error) *refusal {
-	const invalidRequest = -32600 // JSON-RPC 2.0 §5.1
-	return &refusal{status: http.StatusBadRequest, code: "invalid_request", rpcCode: invalidRequest,
-		description: err.Error()}
+// isNormalEscape reports a percent-encoded octet that cannot be written plainly,
+// and that does not hide a delimiter of paths.
+func isNormalEscape(s string) bool {
+	if len(s) < 3 || strings.ToUpper(s[1:3]) != s[1:3] {
+		return false
+	}
+	c, err := url.PathUnescape(s[:3])
+	return err == nil && !isUnreserved(c[0]) && c[0] > ' ' && c[0] != '/' && c[0] != '\\' && c[0] != '%'
+}
+
+func isUnreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}
+
+// checkOperationTable refuses entries that could not do what they seem to say.
+func checkOperationTable(o Options) error {
+	var errs []error
+	for op := range o.Operations {
+		switch {
+		case op.Method == "":
+			errs = append(errs, fmt.Errorf("an operation of Operations has no Method (Name %q)", op.Name))
+		case op.Prefix == "":
+		case op.Name != "" || !isResourceMethod(op.Method):
+			errs = append(errs, fmt.Errorf("operation %s: Prefix %q needs a method of resources and no Name", op.Method, op.Prefix))
+		case isUnreserved(op.Prefix[len(op.Prefix)-1]) || !isNormalURI(op.Prefix):
+			errs = append(errs, fmt.Errorf("operation %s: Prefix %q is not the beginning of a normal URI that ends with a delimiter, such as /",
+				op.Method, op.Prefix))
+		}
+	}
+	if o.FilterLists && o.Operations == nil {
+		errs = append(errs, errors.New("Options.FilterLists needs Operations"))
+	}
+	for broad, narrow := range o.Implies {
+		for _, s := range append([]string{broad}, narrow...) {
+			if !oauth.IsScopeToken(s) {
+				errs = append(errs, fmt.Errorf("Options.Implies: %q is not a scope-token (RFC 6749 §3.3)", s))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package resourceserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -10,53 +11,143 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
+// prepare builds what Protect needs of the options.
+func (s *Server) prepare() (err error) {
+	if s.opts.Operations != nil {
+		s.table = newTable(s.opts)
+	}
+	s.implied = closure(s.opts.Implies)
+	var doorErr, sessionErr, legacyErr error
+	s.door, doorErr = newDoor(s.opts)
+	s.sessions, sessionErr = newSessions(s.opts.SessionKey)
+	if !s.opts.NoLegacyMetadata {
+		s.legacyPaths, legacyErr = legacyPaths(s.opts.Resource)
+		s.legacy = &legacyDocument{issuer: s.opts.Issuer, client: s.opts.HTTPClient, refresh: s.opts.KeyRefresh,
+			retry: s.opts.KeyRetry, limit: s.opts.KeyLimit, now: s.opts.Now, log: s.log}
+	}
+	return errors.Join(doorErr, sessionErr, legacyErr)
+}
+
 // Protect returns a handler that serves the metadata document at its
 // well-known paths, answers CORS preflights, and passes a request on to next
 // only with a valid token (and, with Options.Operations, with the scopes that
 // the operation needs). next finds the token by TokenFromContext; the
-// Authorization header is gone, so that no proxy forwards it by accident.
+// Authorization header is gone, so that no proxy forwards it by accident. Event
+// streams end when the token expires.
 func (s *Server) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.paths[r.URL.Path] {
-			s.serveMetadata(w, r)
+		if s.answer(w, r) {
 			return
 		}
-		allowBrowsers(w.Header())
-		if isPreflight(r) {
-			writePreflight(w)
-			return
-		}
-		r, err := s.admit(w, r)
+		x, out, err := s.admit(w, r)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
 		}
-		next.ServeHTTP(w, r)
+		completed := false
+		defer func() { x.finish(completed) }()
+		next.ServeHTTP(&x.out, out)
+		completed = true
 	})
 }
 
-// admit checks token and scopes and returns the request that the handler gets,
-// or r itself beside an error.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, error) {
+// answer handles what needs no token, and reports whether it has.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) bool {
+	if err := s.door.checkHost(r); err != nil {
+		s.refuse(w, r, err)
+		return true
+	}
+	switch {
+	case s.paths[r.URL.Path]:
+		s.serveMetadata(w, r)
+		return true
+	case s.legacyPaths[r.URL.Path]:
+		s.legacy.serve(w, r)
+		return true
+	}
+	if err := s.door.checkOrigin(r); err != nil {
+		s.refuse(w, r, err)
+		return true
+	}
+	s.door.allowBrowsers(w.Header(), r)
+	if isPreflight(r) {
+		writePreflight(w, r)
+		return true
+	}
+	return false
+}
+
+// admit checks token, scopes and session, and returns the request that the
+// handler gets.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*exchange, *http.Request, error) {
 	raw, err := bearerToken(r.Header)
 	if err != nil {
-		return r, err
+		return nil, nil, err
 	}
-	token, err := s.verifier.verify(r.Context(), raw)
+	token, err := s.verify(r.Context(), raw)
 	if err != nil {
-		return r, err
+		return nil, nil, err
 	}
-	if s.opts.Operations != nil && r.Method == http.MethodPost {
-		if err := s.checkOperations(w, r, token); err != nil {
-			return r, err
+	var q *request
+	if s.table != nil {
+		if q, err = s.checkOperations(w, r, token); err != nil {
+			return nil, nil, err
 		}
 	}
-	out := r.WithContext(context.WithValue(r.Context(), tokenKey{}, token))
+	x := s.newExchange(w, r, token)
+	out := r.WithContext(&x.ctx)
+	if q != nil {
+		q.restore(out)
+	}
+	if err := s.prepareHeader(out, token); err != nil {
+		return nil, nil, err
+	}
+	if s.opts.FilterLists && (q != nil || r.Method == http.MethodGet) {
+		if x.out.filter = s.newListFilter(token, q); x.out.filter != nil {
+			out.Header.Del("Accept-Encoding") // what is encoded could not be filtered
+		}
+	}
+	return x, out, nil
+}
+
+// verify returns a token or an error, whatever becomes of the verifier (JW-31).
+func (s *Server) verify(ctx context.Context, raw string) (token *Token, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			token, err = nil, fmt.Errorf("the verification panicked: %v", p)
+		}
+	}()
+	if token, err = s.verifier.verify(ctx, raw); err == nil && token == nil {
+		err = errors.New("the verification returned no token")
+	}
+	return token, err
+}
+
+// checkOperations reads the messages of r and asks the table for all of them at
+// once.
+func (s *Server) checkOperations(w http.ResponseWriter, r *http.Request, t *Token) (*request, error) {
+	q, err := s.readRequest(w, r)
+	if err != nil || q == nil {
+		return nil, err
+	}
+	needed, ok := s.table.needs(q.messages)
+	if !ok {
+		return nil, forbidden("no scope opens this operation")
+	}
+	if missing := s.missing(t, needed); len(missing) > 0 {
+		return nil, insufficientScope(t, missing)
+	}
+	return q, nil
+}
+
+// prepareHeader gives out a header of its own, without the token (JW-24) and
+// with the session id that the handler knows.
+func (s *Server) prepareHeader(out *http.Request, t *Token) error {
+	out.Header = maps.Clone(out.Header)
 	if !s.opts.AllowTokenPassthrough {
-		out.Header = maps.Clone(r.Header)
 		out.Header.Del("Authorization")
 	}
-	return out, nil
+	return s.sessions.unseal(out.Header, t)
 }
 
 // RequireScopes returns middleware for a handler behind Protect that admits
@@ -70,8 +161,8 @@ func (s *Server) RequireScopes(scopes ...string) func(http.Handler) http.Handler
 				s.refuse(w, r, errNoToken)
 				return
 			}
-			if !token.HasScopes(scopes...) {
-				s.refuse(w, r, insufficientScope(token, scopes))
+			if missing := s.missing(token, scopes); len(missing) > 0 {
+				s.refuse(w, r, insufficientScope(token, missing))
 				return
 			}
 			next.ServeHTTP(w, r)

@@ -17,7 +17,8 @@ type refusal struct {
 	description string
 	scopes      []string      // scope attribute of insufficient_scope
 	retryAfter  time.Duration // for 503
-	rpcCode     int           // the JSON-RPC error code of a body we cannot read
+	rpcCode     int           // the JSON-RPC error code of a body that is refused
+	rpcID       []byte        // the id of its message, as written; nil is null
 	err         error
 }
 
@@ -37,18 +38,24 @@ func invalidToken(format string, args ...any) *refusal {
 	return &refusal{status: http.StatusUnauthorized, code: "invalid_token", description: fmt.Sprintf(format, args...)}
 }
 
-// insufficientScope asks for everything at once: what the operation needs and
-// what the token has already, so that a client which requests exactly the
-// challenge's scopes loses none (MCP authorization, scope challenge handling).
-func insufficientScope(t *Token, needed []string) *refusal {
+// insufficientScope asks for everything at once: what is missing and what the
+// token has already, so that a client which requests exactly the challenge's
+// scopes loses none (MCP authorization, scope challenge handling; M6).
+func insufficientScope(t *Token, missing []string) *refusal {
 	all := slices.Clone(t.Scopes)
-	for _, s := range needed {
+	for _, s := range missing {
 		if !slices.Contains(all, s) {
 			all = append(all, s)
 		}
 	}
 	return &refusal{status: http.StatusForbidden, code: "insufficient_scope", scopes: all,
 		description: "the token lacks a scope that this operation needs"}
+}
+
+// forbidden refuses what no token could open: 403 without a challenge, or the
+// client would ask for a better token again and again.
+func forbidden(description string) *refusal {
+	return &refusal{status: http.StatusForbidden, code: "access_denied", description: description}
 }
 
 // unavailable is 503: a 401 would send every client to sign in again (M8).
@@ -71,7 +78,7 @@ func writeRefusal(w http.ResponseWriter, e *refusal) {
 
 func refusalBody(e *refusal) any {
 	if e.rpcCode != 0 {
-		return map[string]any{"jsonrpc": "2.0", "id": nil,
+		return map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(e.rpcID),
 			"error": map[string]any{"code": e.rpcCode, "message": e.description}}
 	}
 	body := map[string]string{"error": e.code, "error_description": e.description}

@@ -44,15 +44,41 @@ type Options struct {
 	Scopes []string
 	// Operations says which scopes MCP operations need. When it is nil, request
 	// bodies are not read and every valid token may do everything. Otherwise the
-	// JSON-RPC body of each POST is read first, and a tool, prompt or resource
-	// that is not in the table needs DefaultScopes. See Operation.
+	// JSON-RPC body of each POST is read first, and what is not in the table needs
+	// DefaultScopes, but for the messages that begin, end or describe a
+	// conversation (initialize, ping, tools/list and the like). See Operation.
 	Operations map[Operation][]string
-	// DefaultScopes are needed for tools, prompts and resources that Operations
-	// does not name. Nil refuses them.
+	// DefaultScopes are needed for operations that Operations does not name. Nil
+	// refuses them; an empty list lets every valid token do them.
 	DefaultScopes []string
+	// Implies says which narrower scopes a broad one covers, e.g. "files" covers
+	// "files:read". It is followed further: what a covered scope covers is covered.
+	Implies map[string][]string
+	// FilterLists leaves out of the answers to tools/list, prompts/list and
+	// resources/list what the token may not call by Operations. Answers larger
+	// than MaxBody are then an error.
+	FilterLists bool
 	// MaxBody bounds the JSON-RPC body that is read for Operations, in bytes.
 	// Default 4 MiB; larger bodies are 413.
 	MaxBody int64
+	// AllowedOrigins are the values of the Origin header that are served, e.g.
+	// "https://inspector.example"; others get 403. Nil allows every origin, since a
+	// page has no token that it was not given; but when Resource is on a loopback
+	// host, then origins on loopback hosts alone. "*" allows every origin.
+	AllowedOrigins []string
+	// AllowedHosts are further hosts (name, or name:port) that requests may be
+	// for. The host of Resource always is one, and every loopback host when
+	// Resource is on one. Requests that arrive on a loopback address for another
+	// name get 403: a page could have rebound its name to this machine.
+	AllowedHosts []string
+	// SessionKey seals MCP-Session-Id, so that a session serves only the issuer,
+	// subject and client that began it. Processes that serve the same sessions
+	// share it: 32 random bytes at least. Nil makes one for this process.
+	SessionKey []byte
+	// NoLegacyMetadata leaves /.well-known/oauth-authorization-server alone.
+	// Otherwise it answers with the authorization server's own document, which is
+	// where clients of 2025-03-26 look for it: they read no RFC 9728 document.
+	NoLegacyMetadata bool
 	// Algorithms are the signature algorithms accepted, of ES256, ES384, ES512,
 	// EdDSA, RS256, RS384, RS512, PS256, PS384, PS512. Nil means ES256, EdDSA,
 	// RS256 and PS256; an empty list is a mistake. The key decides which of them
@@ -101,6 +127,12 @@ type Server struct {
 	paths       map[string]bool // where the document is served
 	verifier    *verifier
 	log         *slog.Logger
+	table       *table              // nil when Options.Operations is
+	implied     map[string][]string // Options.Implies, followed to the end
+	door        *door
+	sessions    *sessions
+	legacy      *legacyDocument // nil with Options.NoLegacyMetadata
+	legacyPaths map[string]bool // where it is served
 }
 
 // New checks o and returns a Server. It joins all mistakes it finds, and it
@@ -122,6 +154,9 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("resourceserver: %w", err)
 	}
 	if s.document, err = document(o); err != nil {
+		return nil, fmt.Errorf("resourceserver: %w", err)
+	}
+	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("resourceserver: %w", err)
 	}
 	if s.verifier, err = newVerifier(o, audience); err != nil {
@@ -173,12 +208,7 @@ func checkText(o Options) error {
 	if u, err := url.Parse(o.Resource); err == nil && u.RawQuery != "" {
 		errs = append(errs, fmt.Errorf("Options.Resource %q must not have a query", o.Resource))
 	}
-	for op := range o.Operations {
-		if op.Method == "" {
-			errs = append(errs, fmt.Errorf("an operation of Operations has no Method (Name %q)", op.Name))
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, checkOperationTable(o))...)
 }
 
 func checkLimits(o Options) error {

@@ -139,7 +139,7 @@ func TestNoToken(t *testing.T) {
 func TestDocument(t *testing.T) {
 	i := newIssuer(t)
 	w := httptest.NewRecorder()
-	newTestHandler(t, i).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/.well-known/oauth-protected-resource/mcp", nil))
+	newTestHandler(t, i).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9100/.well-known/oauth-protected-resource/mcp", nil))
 	doc, err := metadata.ParseProtectedResource(w.Body.Bytes(), testResource)
 	if err != nil || len(doc.AuthorizationServers) != 1 || doc.AuthorizationServers[0] != i.URL || doc.ResourceName != "Notes" {
 		t.Errorf("document = %+v, %v", doc, err)

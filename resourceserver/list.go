@@ -1,0 +1,266 @@
+package resourceserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+)
+
+// maxListed bounds the entries of one list.
+const maxListed = 100_000
+
+// listMethods are the requests whose answers are filtered.
+var listMethods = map[string]bool{"tools/list": true, "prompts/list": true, "resources/list": true, "resources/templates/list": true}
+
+// listed says how a list of a result names its entries, and which operation they
+// are for.
+var listed = map[string]struct{ method, member string }{
+	"tools":             {"tools/call", "name"},
+	"prompts":           {"prompts/get", "name"},
+	"resources":         {"resources/read", "uri"},
+	"resourceTemplates": {"resources/read", "uriTemplate"},
+}
+
+// listFilter leaves out of lists what the token may not call. The answer is
+// buffered: JSON whole, of an event stream each event. What is not a list passes
+// byte for byte; what cannot be read does not pass.
+type listFilter struct {
+	server *Server
+	token  *Token
+	limit  int64
+	resume bool // of a GET: only an event stream can have a list
+
+	w      *response
+	status int
+	events *eventReader // nil for JSON
+	plain  bool         // neither JSON nor events: nothing to filter
+	buf    []byte
+}
+
+// newListFilter returns nil when the answer to q cannot have a list. q is nil for
+// a GET, whose stream may resume that of a request.
+func (s *Server) newListFilter(t *Token, q *request) *listFilter {
+	f := &listFilter{server: s, token: t, limit: s.opts.MaxBody, resume: q == nil}
+	if q == nil || slices.ContainsFunc(q.messages, func(m message) bool { return listMethods[m.method] }) {
+		return f
+	}
+	return nil
+}
+
+// begin learns what kind of answer comes; true when it keeps the header back.
+func (f *listFilter) begin(w *response, status int) bool {
+	f.w, f.status = w, status
+	h := w.Header()
+	t, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	switch {
+	case f.resume && !w.isEventStream(), h.Get("Content-Type") != "" && (err != nil || !isJSON(t) && !w.isEventStream()):
+		f.plain = true
+		return false
+	case h.Get("Content-Encoding") != "" && h.Get("Content-Encoding") != "identity":
+		// We left out Accept-Encoding; who encodes all the same cannot be filtered.
+		f.fail(errors.New("the answer has a Content-Encoding"))
+		return true
+	case w.isEventStream():
+		h.Del("Content-Length")
+		f.events = &eventReader{limit: f.limit, message: f.filterAnswer}
+		return false
+	}
+	return true
+}
+
+// write takes what the handler writes.
+func (f *listFilter) write(b []byte) error {
+	switch {
+	case f.plain:
+		_, err := f.w.w.Write(b)
+		return err
+	case f.events != nil:
+		out, err := f.events.read(b)
+		if len(out) > 0 {
+			if _, err := f.w.w.Write(out); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			f.report(err)
+		}
+		return err
+	case int64(len(f.buf)+len(b)) > f.limit:
+		err := errors.New("the list is larger than MaxBody")
+		f.fail(err)
+		return err
+	}
+	f.buf = append(f.buf, b...)
+	return nil
+}
+
+// flush reports whether what was written is on its way.
+func (f *listFilter) flush() bool { return f.plain || f.events != nil }
+
+// end writes what was kept back, when the handler is done.
+func (f *listFilter) end() {
+	if f.w == nil || f.plain {
+		return
+	}
+	if f.events != nil {
+		if out, err := f.events.end(); err == nil {
+			_, _ = f.w.w.Write(out)
+		} else {
+			f.report(err)
+		}
+		return
+	}
+	body := f.buf
+	if len(bytes.TrimSpace(body)) > 0 {
+		var err error
+		if body, err = f.filterAnswer(f.buf); err != nil {
+			f.fail(err)
+			return
+		}
+	}
+	if f.w.Header().Get("Content-Length") != "" || len(body) > 0 {
+		f.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	f.w.w.WriteHeader(f.status)
+	_, _ = f.w.w.Write(body)
+}
+
+// fail answers instead of the handler: a list that cannot be read is not shown.
+func (f *listFilter) fail(err error) {
+	f.report(err)
+	f.w.dead = err
+	h := f.w.Header()
+	h.Del("Content-Encoding")
+	h.Del("Content-Length")
+	writeRefusal(f.w.w, &refusal{status: http.StatusBadGateway, rpcCode: codeInternalError,
+		description: "the list could not be limited to what the token may call"})
+}
+
+func (f *listFilter) report(err error) {
+	f.server.log.WarnContext(f.w.r.Context(), "list withheld", slog.Any("cause", err))
+}
+
+// filterAnswer filters one JSON-RPC message or a batch. What has nothing to
+// leave out is returned as it came.
+func (f *listFilter) filterAnswer(b []byte) ([]byte, error) {
+	switch trimmed := bytes.TrimLeft(b, " \t\r\n"); {
+	case len(trimmed) > 0 && trimmed[0] == '{':
+		return f.filterMessage(b)
+	case len(trimmed) > 0 && trimmed[0] == '[':
+		return replaceEach(b, '[', maxListed, func(_ string, v []byte) ([]byte, error) { return f.filterMessage(v) })
+	case f.events != nil:
+		return b, nil // an event need not be JSON, and this is no message
+	}
+	return nil, errors.New("the answer is not JSON")
+}
+
+func (f *listFilter) filterMessage(b []byte) ([]byte, error) {
+	o, err := readAnswer(b)
+	if err != nil {
+		return nil, err
+	}
+	if o.has("method") || !startsWith(o["result"], '{') {
+		return b, nil
+	}
+	return replaceEach(b, '{', maxMembers, func(name string, v []byte) ([]byte, error) {
+		if name != "result" {
+			return v, nil
+		}
+		return f.filterResult(v)
+	})
+}
+
+func (f *listFilter) filterResult(b []byte) ([]byte, error) {
+	o, err := readAnswer(b)
+	if err != nil {
+		return nil, err
+	}
+	isList := false
+	for name := range listed {
+		isList = isList || startsWith(o[name], '[')
+	}
+	if !isList {
+		return b, nil
+	}
+	return replaceEach(b, '{', maxMembers, func(name string, v []byte) ([]byte, error) {
+		if name == "cacheScope" {
+			return []byte(`"private"`), nil // it is what this token may see
+		}
+		if _, ok := listed[name]; !ok || !startsWith(v, '[') {
+			return v, nil
+		}
+		return f.filterList(name, v)
+	})
+}
+
+// filterList returns the array b without the entries that the token may not call.
+func (f *listFilter) filterList(name string, b []byte) ([]byte, error) {
+	list, err := elements(b, maxListed)
+	if err != nil {
+		return nil, err
+	}
+	kept := make([][]byte, 0, len(list))
+	for _, e := range list {
+		if f.mayCall(name, b[e.start:e.end]) {
+			kept = append(kept, b[e.start:e.end])
+		}
+	}
+	if len(kept) == len(list) {
+		return b, nil
+	}
+	return append(append([]byte{'['}, bytes.Join(kept, []byte{','})...), ']'), nil
+}
+
+func (f *listFilter) mayCall(name string, entry []byte) bool {
+	o, err := readObject(entry)
+	if err != nil {
+		return false
+	}
+	id, ok := o.str(listed[name].member)
+	if !ok {
+		return false
+	}
+	needed, ok := f.server.table.scopesFor(Operation{Method: listed[name].method, Name: id})
+	return ok && f.server.Allows(f.token, needed...)
+}
+
+// readAnswer reads an object of the server. A client in Go may take another case
+// of a name for it, so that is refused here too.
+func readAnswer(b []byte) (object, error) {
+	o, err := readObject(b)
+	if err != nil {
+		return nil, err
+	}
+	return o, checkCase(o, answerNames)
+}
+
+var answerNames = foldedNames("id", "method", "result", "tools", "prompts", "resources", "resourceTemplates", "cacheScope")
+
+func startsWith(v json.RawMessage, c byte) bool { return len(v) > 0 && v[0] == c }
+
+// replaceEach returns the object or array b with each value replaced, and all
+// bytes between them as they were.
+func replaceEach(b []byte, open json.Delim, limit int, by func(name string, v []byte) ([]byte, error)) ([]byte, error) {
+	list, err := spans(b, open, limit)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	last := 0
+	for _, s := range list {
+		v, err := by(s.name, b[s.start:s.end])
+		if err != nil {
+			return nil, err
+		}
+		_, _ = out.Write(b[last:s.start])
+		_, _ = out.Write(v)
+		last = s.end
+	}
+	_, _ = out.Write(b[last:])
+	return out.Bytes(), nil
+}

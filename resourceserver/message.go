@@ -1,0 +1,194 @@
+package resourceserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxBatch bounds the messages of one batch (MCP 2025-03-26 alone has batches).
+const maxBatch = 100
+
+// message is what one JSON-RPC message of a client asks for.
+type message struct {
+	id     json.RawMessage // as written; nil in a notification
+	method string          // "" in an answer to the server
+	name   string          // what the method acts on; "" when it names nothing
+	params object
+	ops    []Operation // what the table is asked for
+	// completes is the method whose entries count for a completion that the
+	// table does not list.
+	completes string
+}
+
+// namedBy tells which member of params names what the method acts on.
+var namedBy = map[string]string{
+	"tools/call":            "name",
+	"prompts/get":           "name",
+	"resources/read":        "uri",
+	"resources/subscribe":   "uri",
+	"resources/unsubscribe": "uri",
+}
+
+// Member names that servers look for, folded; see checkCase.
+var (
+	messageNames = foldedNames("jsonrpc", "id", "method", "params", "result", "error")
+	paramNames   = foldedNames("name", "uri", "arguments", "_meta", "ref", "argument", "context", "cursor",
+		"taskId", "notifications", "resourceSubscriptions", "requestState", "inputResponses")
+	refNames = foldedNames("type", "name", "uri")
+)
+
+// readMessages reads a JSON-RPC body: one message, or a batch of them.
+func readMessages(body []byte) (list []message, batch bool, err error) {
+	if !utf8.Valid(body) {
+		return nil, false, errors.New("the body is not UTF-8")
+	}
+	trimmed := bytes.TrimLeft(body, " \t\r\n")
+	if len(trimmed) == 0 || trimmed[0] != '[' {
+		m, err := readMessage(body)
+		return []message{m}, false, err
+	}
+	elems, err := elements(body, maxBatch)
+	if err != nil || len(elems) == 0 {
+		return nil, true, errors.New("the batch is not JSON, is empty or has too many messages")
+	}
+	for _, e := range elems {
+		m, err := readMessage(body[e.start:e.end])
+		if err != nil {
+			return nil, true, err
+		}
+		list = append(list, m)
+	}
+	return list, true, nil
+}
+
+// readMessage reads one message. The id is set as soon as it is known, also
+// beside an error, so that the refusal can name it.
+func readMessage(raw []byte) (message, error) {
+	o, err := readObject(raw)
+	if err != nil {
+		return message{}, errors.New("a message is not a JSON object with unique members")
+	}
+	if err := checkCase(o, messageNames); err != nil {
+		return message{}, err
+	}
+	m := message{}
+	if m.id, err = readID(o); err != nil || !o.has("method") {
+		return m, err
+	}
+	var ok bool
+	if m.method, ok = o.str("method"); !ok || !isPlain(m.method) {
+		return m, errors.New("method is not a plain string")
+	}
+	if m.params, err = readParams(o["params"]); err != nil {
+		return m, err
+	}
+	return m, m.readOperations()
+}
+
+// readID checks what belongs to a message of its kind: an id is a string or a
+// number, and what has no method is an answer to the server.
+func readID(o object) (json.RawMessage, error) {
+	id := o["id"]
+	if len(id) > 0 && strings.IndexByte(`"-0123456789`, id[0]) < 0 {
+		if !bytes.Equal(id, []byte("null")) {
+			return nil, errors.New("id is neither a string nor a number")
+		}
+		id = nil
+	}
+	if !o.has("method") && !o.has("result") && !o.has("error") {
+		return id, errors.New("a message has neither a method nor a result")
+	}
+	return id, nil
+}
+
+// readParams wants an object: MCP has no parameters by position. Absent and null
+// are an empty one.
+func readParams(raw json.RawMessage) (object, error) {
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return object{}, nil
+	}
+	params, err := readObject(raw)
+	if err != nil {
+		return nil, errors.New("params is not a JSON object with unique members")
+	}
+	return params, checkCase(params, paramNames)
+}
+
+// readOperations sets what the message acts on.
+func (m *message) readOperations() (err error) {
+	switch m.method {
+	case methodComplete:
+		return m.readCompletion()
+	case methodListen:
+		m.ops, err = m.subscriptions()
+		return err
+	}
+	if member := namedBy[m.method]; member != "" {
+		var ok bool
+		if m.name, ok = m.params.str(member); !ok || !isPlain(m.name) {
+			return errors.New("params does not name what the method acts on")
+		}
+	}
+	m.ops = []Operation{{Method: m.method, Name: m.name}}
+	return nil
+}
+
+// readCompletion names the prompt or the resource whose values are completed.
+func (m *message) readCompletion() error {
+	ref, err := readObject(m.params["ref"])
+	if err == nil {
+		err = checkCase(ref, refNames)
+	}
+	kind, _ := ref.str("type")
+	name, hasName := ref.str("name")
+	uri, hasURI := ref.str("uri")
+	switch {
+	case err == nil && kind == "ref/prompt" && hasName && !ref.has("uri") && isPlain(name):
+		m.completes = "prompts/get"
+	case err == nil && kind == "ref/resource" && hasURI && !ref.has("name") && isPlain(uri):
+		m.completes = "resources/read"
+	default:
+		return errors.New("params does not name what is completed")
+	}
+	m.ops = []Operation{{Method: m.method, Name: name + uri}}
+	return nil
+}
+
+// subscriptions names the method and each resource whose changes are told.
+func (m *message) subscriptions() ([]Operation, error) {
+	ops := []Operation{{Method: m.method}}
+	if !m.params.has("notifications") {
+		return ops, nil
+	}
+	wanted, err := readObject(m.params["notifications"])
+	if err == nil {
+		err = checkCase(wanted, paramNames)
+	}
+	if err != nil {
+		return nil, errors.New("notifications is not a JSON object with unique members")
+	}
+	if !wanted.has("resourceSubscriptions") {
+		return ops, nil
+	}
+	list := wanted["resourceSubscriptions"]
+	elems, err := elements(list, maxMembers)
+	if err != nil {
+		return nil, errors.New("resourceSubscriptions is not an array")
+	}
+	for _, e := range elems {
+		uri, ok := readString(list[e.start:e.end])
+		if !ok || !isPlain(uri) {
+			return nil, errors.New("resourceSubscriptions has something that is not a plain string")
+		}
+		ops = append(ops, Operation{Method: "resources/subscribe", Name: uri})
+	}
+	return ops, nil
+}
+
+// isPlain reports a name without control characters: a NUL ends it in some
+// languages, a line break in some logs.
+func isPlain(name string) bool { return !strings.ContainsFunc(name, unicode.IsControl) }

@@ -1,0 +1,119 @@
+package resourceserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// door refuses requests that a page could have made without being meant to: for
+// a name that was rebound to this machine, or from an origin that is not served
+// (MCP transports, security warning; JW-27).
+type door struct {
+	loopback bool     // the resource is on a loopback host
+	hosts    []string // lower case
+	origins  []string // lower case; nil is the default
+}
+
+func newDoor(o Options) (*door, error) {
+	u, err := url.Parse(o.Resource)
+	if err != nil {
+		return nil, err
+	}
+	d := &door{loopback: isLoopbackHost(u.Hostname()), hosts: []string{strings.ToLower(u.Host)}}
+	if u.Port() == "" { // a client may write the default port
+		d.hosts = append(d.hosts, strings.ToLower(u.Host)+map[string]string{"https": ":443", "http": ":80"}[u.Scheme])
+	}
+	var errs []error
+	for _, h := range o.AllowedHosts {
+		if p, err := url.Parse("//" + h); err != nil || h == "" || p.Host != h || p.User != nil {
+			errs = append(errs, fmt.Errorf("Options.AllowedHosts: %q is not a host", h))
+		}
+		d.hosts = append(d.hosts, strings.ToLower(h))
+	}
+	if o.AllowedOrigins != nil {
+		d.origins = []string{}
+	}
+	for _, origin := range o.AllowedOrigins {
+		if p, err := url.Parse(origin); origin != "*" && (err != nil || p.Scheme == "" || p.Host == "" || p.Scheme+"://"+p.Host != origin) {
+			errs = append(errs, fmt.Errorf("Options.AllowedOrigins: %q is not an origin: scheme://host, and :port where it is not the default", origin))
+		}
+		d.origins = append(d.origins, strings.ToLower(origin))
+	}
+	return d, errors.Join(errs...)
+}
+
+// checkHost applies to everything that is served: a page at a rebound name may
+// not even read the documents.
+func (d *door) checkHost(r *http.Request) error {
+	if !d.loopback && !arrivedOnLoopback(r) || d.isHost(r.Host) {
+		return nil
+	}
+	return forbidden("the Host of the request is not one that is served here (AllowedHosts)")
+}
+
+func (d *door) isHost(host string) bool {
+	if slices.Contains(d.hosts, strings.ToLower(host)) {
+		return true
+	}
+	u, err := url.Parse("//" + host)
+	if err != nil || u.Host != host {
+		return false
+	}
+	// A proxy on this machine may ask for the address; a rebound name never is one.
+	return isLoopbackHost(u.Hostname()) || slices.Contains(d.hosts, strings.ToLower(u.Hostname()))
+}
+
+// arrivedOnLoopback reports a connection to an address of this machine alone:
+// what comes from outside comes through a proxy, which names a host of ours.
+func arrivedOnLoopback(r *http.Request) bool {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	a, err := netip.ParseAddrPort(addr.String())
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}
+
+// checkOrigin applies to requests that need a token.
+func (d *door) checkOrigin(r *http.Request) error {
+	values := r.Header.Values("Origin")
+	if len(values) == 0 {
+		return nil
+	}
+	if len(values) == 1 && d.isOrigin(values[0]) {
+		return nil
+	}
+	return forbidden("the Origin of the request is not one that is served here (AllowedOrigins)")
+}
+
+func (d *door) isOrigin(origin string) bool {
+	origin = strings.ToLower(origin)
+	if d.anyOrigin() || slices.Contains(d.origins, origin) {
+		return true
+	}
+	if d.origins != nil {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && isLoopbackHost(u.Hostname())
+}
+
+func (d *door) anyOrigin() bool {
+	return d.origins == nil && !d.loopback || slices.Contains(d.origins, "*")
+}
+
+// isLoopbackHost reports a name or address that never leaves this machine.
+func isLoopbackHost(host string) bool {
+	host = strings.ToLower(host)
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}

@@ -1,0 +1,256 @@
+package resourceserver
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// ErrTokenExpired is the context.Cause of a request whose stream was ended
+// because its token expired.
+var ErrTokenExpired = errors.New("the access token has expired")
+
+// exchange is one admitted request: its context and its answer, in one
+// allocation.
+type exchange struct {
+	ctx requestContext
+	out response
+}
+
+func (s *Server) newExchange(w http.ResponseWriter, r *http.Request, t *Token) *exchange {
+	x := &exchange{ctx: requestContext{parent: r.Context(), token: t, now: s.opts.Now, listens: r.Method == http.MethodGet}}
+	if !t.ExpiresAt.IsZero() {
+		x.ctx.ends = t.ExpiresAt.Add(s.opts.ClockSkew) // from then on a new request would be refused
+	}
+	x.out = response{w: w, r: r, server: s, ctx: &x.ctx}
+	return x
+}
+
+// requestContext is the context that the handler gets. It carries the token, and
+// ends with it once the answer is a stream; other answers are finished, for the
+// request was admitted while the token was valid. Nothing is allocated before
+// somebody waits for its end.
+type requestContext struct {
+	parent  context.Context
+	token   *Token
+	now     func() time.Time
+	ends    time.Time // zero: never
+	listens bool      // a GET is a stream from the first
+
+	mu     sync.Mutex
+	own    context.Context // nil until needed
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+// Deadline implements context.Context. It is the parent's: whether the token's
+// expiry ends the request is not known before its answer begins.
+func (c *requestContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+
+// Done implements context.Context.
+func (c *requestContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begin()
+	if c.listens {
+		c.arm()
+	}
+	return c.own.Done()
+}
+
+// Err implements context.Context.
+func (c *requestContext) Err() error { return c.current().Err() }
+
+// Value implements context.Context.
+func (c *requestContext) Value(key any) any {
+	if key == (tokenKey{}) {
+		return c.token
+	}
+	return c.current().Value(key)
+}
+
+func (c *requestContext) current() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.own != nil {
+		return c.own
+	}
+	return c.parent
+}
+
+// begin makes the context of its own. It is called with mu held, as arm is.
+func (c *requestContext) begin() {
+	if c.own == nil {
+		c.own, c.cancel = context.WithCancelCause(c.parent)
+	}
+}
+
+// arm ends the context when the token expires.
+func (c *requestContext) arm() {
+	if c.timer == nil && !c.ends.IsZero() {
+		cancel := c.cancel
+		c.timer = time.AfterFunc(c.ends.Sub(c.now()), func() { cancel(ErrTokenExpired) })
+	}
+}
+
+// follow ends the context with the token from now on.
+func (c *requestContext) follow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begin()
+	c.arm()
+}
+
+func (c *requestContext) expired() bool { return !c.ends.IsZero() && !c.now().Before(c.ends) }
+
+func (c *requestContext) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.cancel != nil {
+		c.cancel(context.Canceled)
+	}
+}
+
+// response is the http.ResponseWriter that the handler gets. It has no Unwrap:
+// who wrote past it would write past the token's expiry.
+type response struct {
+	w           http.ResponseWriter
+	r           *http.Request // as it came, for refusals
+	server      *Server
+	ctx         *requestContext
+	filter      *listFilter // nil unless lists are filtered
+	wroteHeader bool
+	stream      bool
+	dead        error // why nothing more is written
+}
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header { return w.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(status int) {
+	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
+		w.w.WriteHeader(status)
+		return
+	}
+	if w.wroteHeader {
+		return
+	}
+	w.wroteHeader = true
+	if w.ctx.listens && w.ctx.expired() {
+		w.refuseExpired()
+		return
+	}
+	w.sealSession()
+	if w.isEventStream() || w.ctx.listens {
+		w.stream = true
+		w.ctx.follow()
+	}
+	if w.filter != nil && w.filter.begin(w, status) {
+		return // the filter writes it
+	}
+	w.w.WriteHeader(status)
+}
+
+// refuseExpired answers a stream that never began before its token expired.
+func (w *response) refuseExpired() {
+	w.dead = ErrTokenExpired
+	clear(w.Header())
+	w.server.door.allowBrowsers(w.Header(), w.r)
+	w.server.refuse(w.w, w.r, invalidToken("the token has expired"))
+}
+
+// sealSession binds a session id that the handler gives out to the token.
+func (w *response) sealSession() {
+	if ids := w.Header()[headerSession]; len(ids) > 0 {
+		w.Header().Set(headerSession, w.server.sessions.seal(w.ctx.token, ids[0]))
+	}
+}
+
+func (w *response) isEventStream() bool {
+	t, _, err := mime.ParseMediaType(w.Header().Get("Content-Type"))
+	return err == nil && t == "text/event-stream"
+}
+
+// Write implements http.ResponseWriter. It fails once the token of a stream has
+// expired.
+func (w *response) Write(b []byte) (int, error) {
+	if !w.wroteHeader {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.dead == nil && w.stream && w.ctx.expired() {
+		w.dead = ErrTokenExpired
+	}
+	if w.dead != nil {
+		return 0, w.dead
+	}
+	if w.filter == nil {
+		return w.w.Write(b)
+	}
+	if w.dead = w.filter.write(b); w.dead != nil {
+		return 0, w.dead
+	}
+	return len(b), nil
+}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { _ = w.FlushError() }
+
+// FlushError is what http.ResponseController calls.
+func (w *response) FlushError() error {
+	if !w.wroteHeader {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.dead != nil {
+		return w.dead
+	}
+	if w.filter != nil && !w.filter.flush() {
+		return nil // held back until it is whole
+	}
+	return http.NewResponseController(w.w).Flush()
+}
+
+// SetReadDeadline is what http.ResponseController calls.
+func (w *response) SetReadDeadline(t time.Time) error {
+	return http.NewResponseController(w.w).SetReadDeadline(t)
+}
+
+// SetWriteDeadline is what http.ResponseController calls.
+func (w *response) SetWriteDeadline(t time.Time) error {
+	return http.NewResponseController(w.w).SetWriteDeadline(t)
+}
+
+// EnableFullDuplex is what http.ResponseController calls.
+func (w *response) EnableFullDuplex() error {
+	return http.NewResponseController(w.w).EnableFullDuplex()
+}
+
+// finish ends the exchange when the handler has returned; completed is false
+// when it panicked, and then nothing of what was held back goes out.
+func (x *exchange) finish(completed bool) {
+	w := &x.out
+	if completed && !w.wroteHeader {
+		w.finishHeader()
+	}
+	if completed && w.filter != nil && w.dead == nil && !(w.stream && w.ctx.expired()) {
+		w.filter.end()
+	}
+	x.ctx.close()
+}
+
+// finishHeader does what net/http would leave out: a handler that wrote nothing
+// has set headers all the same.
+func (w *response) finishHeader() {
+	if w.ctx.listens && w.ctx.expired() {
+		w.wroteHeader = true
+		w.refuseExpired()
+		return
+	}
+	w.sealSession()
+}
