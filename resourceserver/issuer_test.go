@@ -272,3 +272,12 @@ func (f *fixture) servedCount() int {
 	defer f.mu.Unlock()
 	return len(f.served)
 }
+
+func decode(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
