@@ -34,6 +34,8 @@ type issuer struct {
 	claimed  string // issuer in the metadata; "" means the true one
 	uploaded bool   // the well-known place redirects to a file on the issuer's host
 	hold     chan struct{}
+	// introspection is introspection_endpoint in the metadata, if any
+	introspection string
 }
 
 func newIssuer(t testing.TB) *issuer {
@@ -68,7 +70,8 @@ func (i *issuer) writeMetadata(w http.ResponseWriter, _ *http.Request) {
 		claimed = i.URL
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"issuer": claimed, "jwks_uri": i.URL + "/jwks"})
+	_ = json.NewEncoder(w).Encode(map[string]string{"issuer": claimed, "jwks_uri": i.URL + "/jwks",
+		"introspection_endpoint": i.introspection})
 }
 
 func (i *issuer) serveKeys(w http.ResponseWriter, r *http.Request) {
