@@ -10,8 +10,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -34,6 +36,7 @@ type issuer struct {
 	claimed  string // issuer in the metadata; "" means the true one
 	uploaded bool   // the well-known place redirects to a file on the issuer's host
 	hold     chan struct{}
+	rotating bool // each fetch finds one key more
 	// introspection is introspection_endpoint in the metadata, if any
 	introspection string
 }
@@ -77,6 +80,11 @@ func (i *issuer) writeMetadata(w http.ResponseWriter, _ *http.Request) {
 func (i *issuer) serveKeys(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	i.fetches++
+	if i.rotating {
+		k := maps.Clone(i.keys[0])
+		k["kid"] = "rotated-" + strconv.Itoa(i.fetches)
+		i.keys = append(i.keys, k)
+	}
 	status, body, redirect, hold := i.status, i.body, i.redirect, i.hold
 	if body == "" {
 		b, _ := json.Marshal(map[string]any{"keys": i.keys})
@@ -168,6 +176,13 @@ func (i *issuer) signRaw(t testing.TB, header, claims string) string {
 	}
 	signed := encode([]byte(header)) + "." + encode([]byte(claims))
 	return signed + "." + encode(rawSignature(t, signer, signed))
+}
+
+// unknownKey returns a token that is fine but for its key, which nobody published.
+func (i *issuer) unknownKey(t testing.TB, kid string, now time.Time) string {
+	t.Helper()
+	return encode([]byte(mustJSON(t, header("ES256", kid)))) + "." +
+		encode([]byte(mustJSON(t, i.claims(testResource, now, "notes:read")))) + "." + encode(make([]byte, 64))
 }
 
 // rawSignature signs as RFC 7518 §3 says for the signer's type.

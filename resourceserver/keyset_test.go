@@ -40,6 +40,88 @@ func TestJW11_UnknownKids(t *testing.T) {
 	}
 }
 
+// What the endpoint of the keys sees while 10,000 tokens of unknown keys arrive,
+// and what happens to valid tokens meanwhile: whatever state the endpoint is in, at
+// most one request in each interval (30 seconds), and no valid token refused.
+func TestJW11_TenThousandUnknownKids(t *testing.T) {
+	t.Parallel()
+	const tokens, rounds = 10_000, 10
+	for _, tt := range []struct {
+		name    string
+		make    func(*issuer)
+		unknown int // the answer to an unknown kid
+	}{
+		{"poisoned alone", func(*issuer) {}, http.StatusUnauthorized},
+		{"poisoned and down", func(i *issuer) { i.status = 500 }, http.StatusServiceUnavailable},
+		{"poisoned and rotating", func(i *issuer) { i.rotating = true }, http.StatusUnauthorized},
+	} {
+		t.Run("JW-11 M8 "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.issuer.addECKey(t, "ec-2")
+			good := []string{f.token(t, "notes:read"),
+				f.issuer.sign(t, header("ES256", "ec-2"), f.issuer.claims(testResource, f.clock(), "notes:read"))}
+			f.get(good[0])
+			f.issuer.set(tt.make)
+			served := 0
+			for round := range rounds {
+				f.advance(30 * time.Second)
+				before := f.issuer.fetched()
+				for i := range tokens / rounds {
+					bad := f.issuer.unknownKey(t, "unknown-"+strconv.Itoa(round*tokens+i), f.clock())
+					if w := f.get(bad); w.Code != tt.unknown {
+						t.Fatalf("an unknown kid: status = %d, want %d: %s", w.Code, tt.unknown, w.Body)
+					}
+					if i%100 == 0 {
+						if w := f.get(good[i/100%2]); w.Code != http.StatusOK {
+							t.Fatalf("a valid token: status = %d: %s", w.Code, w.Body)
+						}
+						served++
+					}
+				}
+				if n := f.issuer.fetched() - before; n > 1 {
+					t.Fatalf("%d requests in one interval", n)
+				}
+			}
+			t.Logf("%d tokens of unknown keys, %d valid ones served, %d requests in %d intervals",
+				tokens, served, f.issuer.fetched()-1, rounds)
+		})
+	}
+}
+
+// JW-11: a slow endpoint is asked by one request at a time, however many tokens of
+// unknown keys wait for it, and those of known keys do not wait.
+func TestJW11_SlowEndpoint(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	good := f.token(t, "notes:read")
+	f.get(good)
+	f.advance(time.Minute)
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	f.issuer.set(func(i *issuer) { i.hold = hold })
+	unknown := make(chan int)
+	for i := range 100 {
+		go func() { unknown <- f.get(f.issuer.unknownKey(t, "unknown-"+strconv.Itoa(i), f.clock())).Code }()
+	}
+	eventually(t, func() bool { return f.issuer.fetched() == 2 }, "nobody asks for the keys")
+	for range 100 {
+		if w := f.get(good); w.Code != http.StatusOK {
+			t.Fatalf("a valid token: status = %d", w.Code)
+		}
+	}
+	release()
+	for range 100 {
+		if code := <-unknown; code != http.StatusUnauthorized {
+			t.Errorf("an unknown kid: status = %d, want 401", code)
+		}
+	}
+	if n := f.issuer.fetched(); n != 2 {
+		t.Errorf("%d requests, want one at first and one for all unknown kids", n)
+	}
+}
+
 func TestMM04_Rotation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
