@@ -5,6 +5,8 @@ import (
 	"errors"
 )
 
+var errEventTooLarge = errors.New("an event is larger than MaxBody")
+
 // eventReader cuts a stream of server-sent events into events and gives the data
 // of each to message. Events whose data stays the same pass byte for byte.
 type eventReader struct {
@@ -42,7 +44,7 @@ func (e *eventReader) read(b []byte) (out []byte, err error) {
 		e.drop()
 	}
 	if int64(len(e.buf)) > e.limit {
-		return out, errors.New("an event is larger than MaxBody")
+		return out, errEventTooLarge
 	}
 	return out, nil
 }
@@ -57,6 +59,9 @@ func (e *eventReader) drop() {
 
 // filter returns the event with its data filtered.
 func (e *eventReader) filter(event []byte) ([]byte, error) {
+	if int64(len(event)) > e.limit {
+		return nil, errEventTooLarge
+	}
 	data, ok := eventData(event)
 	if !ok {
 		return event, nil

@@ -55,8 +55,9 @@ type Options struct {
 	// "files:read". It is followed further: what a covered scope covers is covered.
 	Implies map[string][]string
 	// FilterLists leaves out of the answers to tools/list, prompts/list and
-	// resources/list what the token may not call by Operations. Answers larger
-	// than MaxBody are then an error.
+	// resources/list what the token may not call by Operations. An answer, or an
+	// event of a stream, that is larger than MaxBody or cannot be read is then an
+	// error.
 	FilterLists bool
 	// MaxBody bounds the JSON-RPC body that is read for Operations, in bytes.
 	// Default 4 MiB; larger bodies are 413.
