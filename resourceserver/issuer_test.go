@@ -39,6 +39,7 @@ type issuer struct {
 	rotating bool // each fetch finds one key more
 	// introspection is introspection_endpoint in the metadata, if any
 	introspection string
+	jwksURI       string // jwks_uri in the metadata; "" means the true one
 }
 
 func newIssuer(t testing.TB) *issuer {
@@ -72,8 +73,12 @@ func (i *issuer) writeMetadata(w http.ResponseWriter, _ *http.Request) {
 	if claimed == "" {
 		claimed = i.URL
 	}
+	jwksURI := i.jwksURI
+	if jwksURI == "" {
+		jwksURI = i.URL + "/jwks"
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"issuer": claimed, "jwks_uri": i.URL + "/jwks",
+	_ = json.NewEncoder(w).Encode(map[string]string{"issuer": claimed, "jwks_uri": jwksURI,
 		"introspection_endpoint": i.introspection})
 }
 

@@ -1,13 +1,17 @@
 package resourceserver_test
 
 import (
+	"crypto"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/asn1"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +199,85 @@ func TestJW08_Signature(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			expect401(t, f, f.get(good[:cut]+encode(tt.signature)), "invalid_token")
+		})
+	}
+}
+
+// JW-08: R and S+L verify by the equation that S does; RFC 8032 §5.1.7 has S below L.
+func TestJW08_EdDSANotCanonical(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.issuer.addKey(t, "ed-1", key, map[string]any{"alg": "EdDSA"})
+	good := f.issuer.sign(t, header("EdDSA", "ed-1"), f.issuer.claims(testResource, f.now, "notes:read"))
+	cut := strings.LastIndex(good, ".") + 1
+	raw := decode(t, good[cut:])
+	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
+	s := slices.Clone(raw[32:])
+	slices.Reverse(s) // little-endian
+	s = new(big.Int).Add(new(big.Int).SetBytes(s), order).FillBytes(make([]byte, 32))
+	slices.Reverse(s)
+	for _, tt := range []struct {
+		name      string
+		signature []byte
+	}{
+		{"JW-08 S plus the order", append(raw[:32:32], s...)},
+		{"JW-08 short", raw[:63]},
+		{"JW-08 zero", make([]byte, 64)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			expect401(t, f, f.get(good[:cut]+encode(tt.signature)), "invalid_token")
+		})
+	}
+	if w := f.get(good); w.Code != http.StatusOK {
+		t.Errorf("the canonical one: status = %d: %s", w.Code, w.Body)
+	}
+}
+
+// Each curve has its own hash and its own length of signature (RFC 7518 §3.4).
+func TestECDSACurves(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(o *resourceserver.Options) { o.Algorithms = []string{"ES256", "ES384", "ES512"} })
+	for _, tt := range []struct {
+		alg   string
+		curve elliptic.Curve
+		hash  crypto.Hash
+		size  int
+	}{
+		{"ES256", elliptic.P256(), crypto.SHA256, 32},
+		{"ES384", elliptic.P384(), crypto.SHA384, 48},
+		{"ES512", elliptic.P521(), crypto.SHA512, 66},
+	} {
+		key, err := ecdsa.GenerateKey(tt.curve, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.issuer.addKey(t, tt.alg, key, nil)
+		unsigned := encode([]byte(mustJSON(t, header(tt.alg, tt.alg)))) + "." +
+			encode([]byte(mustJSON(t, f.issuer.claims(testResource, f.now, "notes:read"))))
+		h := tt.hash.New()
+		h.Write([]byte(unsigned))
+		r, s, err := ecdsa.Sign(rand.Reader, key, h.Sum(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		signature := append(r.FillBytes(make([]byte, tt.size)), s.FillBytes(make([]byte, tt.size))...)
+		f.advance(time.Minute) // so that the new key is fetched
+		t.Run(tt.alg, func(t *testing.T) {
+			if w := f.get(unsigned + "." + encode(signature)); w.Code != http.StatusOK {
+				t.Errorf("status = %d: %s", w.Code, w.Body)
+			}
+			signature[len(signature)-1] ^= 1
+			if w := f.get(unsigned + "." + encode(signature)); w.Code != http.StatusUnauthorized {
+				t.Errorf("JW-08 one bit changed: status = %d, want 401", w.Code)
+			}
+			signature[len(signature)-1] ^= 1
+			if w := f.get(unsigned + "." + encode(append([]byte{0}, signature...))); w.Code != http.StatusUnauthorized {
+				t.Errorf("JW-08 one byte longer: status = %d, want 401", w.Code)
+			}
 		})
 	}
 }

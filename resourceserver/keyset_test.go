@@ -155,6 +155,9 @@ func TestM8_Outage(t *testing.T) {
 		"empty set":   func(i *issuer) { i.body = `{"keys":[]}` },
 		"oct key":     func(i *issuer) { i.body = `{"keys":[{"kty":"oct","k":"AAAA","kid":"ec-1"}]}` },
 		"private key": func(i *issuer) { i.body = `{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA","d":"AA"}]}` },
+		"http":        func(i *issuer) { i.jwksURI = "http://login.example.com/jwks" },
+		"userinfo":    func(i *issuer) { i.jwksURI = "https://a@login.example.com/jwks" },
+		"nothing":     func(i *issuer) { i.jwksURI = "/jwks" },
 		"issuer":      func(i *issuer) { i.claimed = "https://evil.example" },
 		"upload":      func(i *issuer) { i.uploaded = true },
 	}

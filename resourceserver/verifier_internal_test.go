@@ -8,6 +8,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -32,6 +34,35 @@ func TestRememberedTokenAllocatesNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+// JW-31: whatever becomes of the verification, nothing but a token opens the door.
+func TestJW31_FailsClosed(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = "a.b.c"
+	for name, spoil := range map[string]func(*Server){
+		"JW-31 the verifier panics": func(s *Server) { s.verifier = nil },
+		"JW-31 the verifier returns nothing": func(s *Server) {
+			s.verifier.verified.put(digestOf(token), verified{}, time.Now().Add(time.Hour), time.Now())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serverOf(t, key)
+			spoil(s)
+			r := httptest.NewRequest(http.MethodPost, "https://mcp.example.com/mcp", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			s.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })).ServeHTTP(w, r)
+			if w.Code != http.StatusInternalServerError {
+				t.Errorf("status = %d, want 500", w.Code)
+			}
+		})
 	}
 }
 
