@@ -18,15 +18,15 @@ const maxParamHeaders = 32
 // allowBrowsers lets pages of the origins that are served read the answer. No
 // cookie is involved, so a page gains nothing that it has no token for.
 func (d *door) allowBrowsers(h http.Header, r *http.Request) {
-	if d.anyOrigin() {
-		h.Set("Access-Control-Allow-Origin", "*")
+	if d.any {
+		h["Access-Control-Allow-Origin"] = d.allowOrigin
 	} else {
 		h.Add("Vary", "Origin")
 		if origin := r.Header.Get("Origin"); origin != "" {
 			h.Set("Access-Control-Allow-Origin", origin) // checkOrigin let it in
 		}
 	}
-	h.Set("Access-Control-Expose-Headers", exposedHeaders)
+	h["Access-Control-Expose-Headers"] = d.exposeHeaders
 }
 
 // isPreflight tells a CORS preflight from another OPTIONS request, which needs

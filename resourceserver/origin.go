@@ -18,6 +18,11 @@ type door struct {
 	loopback bool     // the resource is on a loopback host
 	hosts    []string // lower case
 	origins  []string // lower case; nil is the default
+	any      bool     // every origin is served
+
+	// Header values that all answers share: nobody writes to them, and who
+	// appends to them gets a copy.
+	allowOrigin, exposeHeaders []string
 }
 
 func newDoor(o Options) (*door, error) {
@@ -25,7 +30,8 @@ func newDoor(o Options) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{loopback: isLoopbackHost(u.Hostname()), hosts: []string{strings.ToLower(u.Host)}}
+	d := &door{loopback: isLoopbackHost(u.Hostname()), hosts: []string{strings.ToLower(u.Host)},
+		allowOrigin: []string{"*"}, exposeHeaders: []string{exposedHeaders}}
 	if u.Port() == "" { // a client may write the default port
 		d.hosts = append(d.hosts, strings.ToLower(u.Host)+map[string]string{"https": ":443", "http": ":80"}[u.Scheme])
 	}
@@ -45,6 +51,7 @@ func newDoor(o Options) (*door, error) {
 		}
 		d.origins = append(d.origins, strings.ToLower(origin))
 	}
+	d.any = d.origins == nil && !d.loopback || slices.Contains(d.origins, "*")
 	return d, errors.Join(errs...)
 }
 
@@ -94,7 +101,7 @@ func (d *door) checkOrigin(r *http.Request) error {
 
 func (d *door) isOrigin(origin string) bool {
 	origin = strings.ToLower(origin)
-	if d.anyOrigin() || slices.Contains(d.origins, origin) {
+	if d.any || slices.Contains(d.origins, origin) {
 		return true
 	}
 	if d.origins != nil {
@@ -102,10 +109,6 @@ func (d *door) isOrigin(origin string) bool {
 	}
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Scheme+"://"+u.Host == origin && isLoopbackHost(u.Hostname())
-}
-
-func (d *door) anyOrigin() bool {
-	return d.origins == nil && !d.loopback || slices.Contains(d.origins, "*")
 }
 
 // isLoopbackHost reports a name or address that never leaves this machine.
