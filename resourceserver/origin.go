@@ -89,7 +89,7 @@ func arrivedOnLoopback(r *http.Request) bool {
 
 // checkOrigin applies to requests that need a token.
 func (d *door) checkOrigin(r *http.Request) error {
-	values := r.Header.Values("Origin")
+	values := r.Header["Origin"]
 	if len(values) == 0 {
 		return nil
 	}

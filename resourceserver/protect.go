@@ -145,7 +145,7 @@ func (s *Server) checkOperations(w http.ResponseWriter, r *http.Request, t *Toke
 func (s *Server) prepareHeader(out *http.Request, t *Token) error {
 	out.Header = maps.Clone(out.Header)
 	if !s.opts.AllowTokenPassthrough {
-		out.Header.Del("Authorization")
+		delete(out.Header, "Authorization")
 	}
 	return s.sessions.unseal(out.Header, t)
 }

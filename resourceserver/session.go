@@ -62,7 +62,7 @@ func (s *sessions) tag(t *Token, id string) string {
 // handler gets. Since 2026-07-28 there are no sessions: an id that a client
 // still sends there is left out, so that no server takes it up.
 func (s *sessions) unseal(h http.Header, t *Token) error {
-	values := h.Values(headerSession)
+	values := h[headerSession]
 	if len(values) == 0 {
 		return nil
 	}
