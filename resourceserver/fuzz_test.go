@@ -2,7 +2,9 @@ package resourceserver
 
 import (
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 )
 
 func FuzzBearerToken(f *testing.F) {
@@ -14,8 +16,15 @@ func FuzzBearerToken(f *testing.F) {
 		if (err == nil) != (token != "") {
 			t.Fatalf("bearerToken(%q) = %q, %v", value, token, err)
 		}
-		if err == nil && !isToken68(token) {
+		if err != nil {
+			return
+		}
+		if token[0] == ' ' || len(token) > maxToken || !strings.HasSuffix(value, token) {
 			t.Fatalf("bearerToken(%q) = %q", value, token)
+		}
+		v := verifier{now: time.Now, verified: newCache[verified](1)}
+		if _, err := v.verify(t.Context(), token); err == nil || !isToken68(token) && err != errNotOneToken {
+			t.Fatalf("verify(%q) = %v", token, err)
 		}
 	})
 }

@@ -75,6 +75,9 @@ func (v *verifier) verify(ctx context.Context, raw string) (*Token, error) {
 		}
 		v.verified.drop(d) // its key is gone, or too old to be trusted
 	}
+	if !isToken68(raw) {
+		return nil, errNotOneToken
+	}
 	e, until, err := v.examine(ctx, raw, d)
 	if err != nil {
 		return nil, err
