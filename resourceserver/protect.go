@@ -45,7 +45,16 @@ func (s *Server) Protect(next http.Handler) http.Handler {
 			return
 		}
 		completed := false
-		defer func() { x.finish(completed) }()
+		defer func() {
+			if !completed && x.expired() {
+				// A reverse proxy aborts when its stream is cut. The client should
+				// see the end of an answer, not of a connection.
+				if p := recover(); p != http.ErrAbortHandler {
+					panic(p)
+				}
+			}
+			x.finish(completed)
+		}()
 		next.ServeHTTP(&x.out, out)
 		completed = true
 	})

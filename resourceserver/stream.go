@@ -231,6 +231,11 @@ func (w *response) EnableFullDuplex() error {
 	return http.NewResponseController(w.w).EnableFullDuplex()
 }
 
+// expired reports that the stream was ended because its token expired.
+func (x *exchange) expired() bool {
+	return errors.Is(x.out.dead, ErrTokenExpired) || errors.Is(context.Cause(&x.ctx), ErrTokenExpired)
+}
+
 // finish ends the exchange when the handler has returned; completed is false
 // when it panicked, and then nothing of what was held back goes out.
 func (x *exchange) finish(completed bool) {

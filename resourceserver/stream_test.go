@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -172,56 +175,92 @@ func TestRequestContext(t *testing.T) {
 	}
 }
 
-// TestStreamOnTheWire reads a stream through HTTP/1.1 and HTTP/2: events arrive
-// when they are flushed, and the answer ends with the token.
+// TestStreamOnTheWire reads a stream through HTTP/1.1 and HTTP/2, of a handler
+// and of a reverse proxy: events arrive when they are flushed, and the answer
+// ends with the token, whole.
 func TestStreamOnTheWire(t *testing.T) {
 	t.Parallel()
-	for _, h2 := range []bool{false, true} {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			t.Run(method+map[bool]string{false: " HTTP/1.1", true: " HTTP/2"}[h2], func(t *testing.T) {
-				t.Parallel()
-				i := newIssuer(t)
-				start := time.Now()
-				exp := start.Add(time.Hour).Truncate(time.Second)
-				var ends time.Time // real time at which the token expires
-				s := streamServer(t, i, func(o *resourceserver.Options) {
-					o.Now = func() time.Time { return exp.Add(-3 * time.Second).Add(time.Since(start)) }
-					ends = start.Add(3 * time.Second)
-				})
-				srv := httptest.NewUnstartedServer(s.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Content-Type", "text/event-stream")
-					_, _ = io.WriteString(w, "data: one\n\n")
-					if err := http.NewResponseController(w).Flush(); err != nil {
-						t.Errorf("flush: %v", err)
-					}
-					<-r.Context().Done()
-				})))
-				srv.EnableHTTP2 = h2
-				srv.StartTLS()
-				t.Cleanup(srv.Close)
-				c := i.claims(testResource, start, "")
-				c["exp"], c["iat"] = exp.Unix(), exp.Add(-time.Minute).Unix()
-				req, err := http.NewRequest(method, srv.URL+"/mcp", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				req.Header.Set("Authorization", "Bearer "+i.sign(t, header("ES256", "ec-1"), c))
-				resp, err := srv.Client().Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = resp.Body.Close() }()
-				if resp.StatusCode != http.StatusOK || (resp.ProtoMajor == 2) != h2 {
-					t.Fatalf("status %s over %s", resp.Status, resp.Proto)
-				}
-				body := bufio.NewReader(resp.Body)
-				if line, err := body.ReadString('\n'); line != "data: one\n" || !time.Now().Before(ends) {
-					t.Fatalf("%q, %v at %s, want the event before the end", line, err, time.Since(start))
-				}
-				if rest, err := io.ReadAll(body); err != nil || string(rest) != "\n" || time.Now().Before(ends) {
-					t.Errorf("rest %q, %v after %s; want a clean end with the token", rest, err, time.Since(start))
-				}
-			})
+	events := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: one\n\n")
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Errorf("flush: %v", err)
 		}
+		<-r.Context().Done()
+	})
+	upstream := httptest.NewServer(events)
+	t.Cleanup(upstream.Close)
+	to, err := url.Parse(upstream.URL)
+	if err != nil {
+		t.Fatal(err)
 	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ErrorLog: log.New(io.Discard, "", 0)}
+	for _, tt := range []struct {
+		name, method string
+		handler      http.Handler
+		h2           bool
+	}{
+		{"handler HTTP/1.1 GET", http.MethodGet, events, false}, {"handler HTTP/2 POST", http.MethodPost, events, true},
+		{"proxy HTTP/1.1 POST", http.MethodPost, proxy, false}, {"proxy HTTP/2 GET", http.MethodGet, proxy, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			readStream(t, tt.handler, tt.method, tt.h2)
+		})
+	}
+}
+
+func readStream(t *testing.T, h http.Handler, method string, h2 bool) {
+	t.Helper()
+	const valid = 3 * time.Second
+	i := newIssuer(t)
+	start := time.Now()
+	exp := start.Add(time.Hour).Truncate(time.Second)
+	s := streamServer(t, i, func(o *resourceserver.Options) {
+		o.Now = func() time.Time { return exp.Add(-valid).Add(time.Since(start)) }
+	})
+	srv := httptest.NewUnstartedServer(s.Protect(h))
+	srv.EnableHTTP2 = h2
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	c := i.claims(testResource, start, "")
+	c["exp"], c["iat"] = exp.Unix(), exp.Add(-time.Minute).Unix()
+	req, err := http.NewRequest(method, srv.URL+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+i.sign(t, header("ES256", "ec-1"), c))
+	resp, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK || (resp.ProtoMajor == 2) != h2 {
+		t.Fatalf("status %s over %s", resp.Status, resp.Proto)
+	}
+	body := bufio.NewReader(resp.Body)
+	if line, err := body.ReadString('\n'); line != "data: one\n" || time.Since(start) >= valid {
+		t.Fatalf("%q, %v after %s, want the event before the end", line, err, time.Since(start))
+	}
+	if rest, err := io.ReadAll(body); err != nil || string(rest) != "\n" || time.Since(start) < valid {
+		t.Errorf("rest %q, %v after %s; want a clean end with the token", rest, err, time.Since(start))
+	}
+}
+
+// A panic of the handler's own stays one, also after the end of its token.
+func TestStreamPanics(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	synctest.Test(t, func(t *testing.T) {
+		defer func() {
+			if p := recover(); p != "mine" {
+				t.Errorf("recovered %v, want the handler's panic", p)
+			}
+		}()
+		serveStream(t, streamServer(t, i), i, http.MethodGet, func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			panic("mine")
+		})
+		t.Error("the panic was swallowed")
+	})
 }
