@@ -32,8 +32,9 @@ func (s *Server) prepare() (err error) {
 // well-known paths, answers CORS preflights, and passes a request on to next
 // only with a valid token (and, with Options.Operations, with the scopes that
 // the operation needs). next finds the token by TokenFromContext; the
-// Authorization header is gone, so that no proxy forwards it by accident. Event
-// streams end when the token expires.
+// Authorization header is gone from the request, for what stands around Protect
+// too, so that no proxy forwards it and no log has it by accident. Event streams
+// end when the token expires.
 func (s *Server) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.answer(w, r) {
@@ -104,7 +105,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*exchange, *http
 		}
 	}
 	x := s.newExchange(w, r, token)
-	out := r.WithContext(&x.ctx)
+	x.req = *r.WithContext(&x.ctx) // copied, so that it is no allocation of its own
+	out := &x.req
 	if q != nil {
 		q.restore(out)
 	}
@@ -149,13 +151,18 @@ func (s *Server) checkOperations(w http.ResponseWriter, r *http.Request, t *Toke
 	return q, nil
 }
 
-// prepareHeader gives out a header of its own, without the token (JW-24) and
-// with the session id that the handler knows.
+// prepareHeader takes the token off the request (JW-24), for who stands around
+// Protect too: a copy of the header would cost as much as all the rest. Where more
+// is to change, it is changed in a copy: nobody else may take the handler's session
+// id for the client's.
 func (s *Server) prepareHeader(out *http.Request, t *Token) error {
-	out.Header = maps.Clone(out.Header)
 	if !s.opts.AllowTokenPassthrough {
 		delete(out.Header, "Authorization")
 	}
+	if out.Header[headerSession] == nil && !s.opts.FilterLists {
+		return nil
+	}
+	out.Header = maps.Clone(out.Header)
 	return s.sessions.unseal(out.Header, t)
 }
 

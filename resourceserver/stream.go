@@ -13,11 +13,12 @@ import (
 // because its token expired.
 var ErrTokenExpired = errors.New("the access token has expired")
 
-// exchange is one admitted request: its context and its answer, in one
+// exchange is one admitted request: itself, its context and its answer, in one
 // allocation.
 type exchange struct {
 	ctx requestContext
 	out response
+	req http.Request // that the handler gets
 }
 
 func (s *Server) newExchange(w http.ResponseWriter, r *http.Request, t *Token) *exchange {

@@ -144,3 +144,22 @@ func TestJW26_IdentitiesNeverCross(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A remembered token costs at most two allocations on top of an empty handler. It
+// does not run beside other tests, which allocate too.
+func TestRememberedTokenAllocations(t *testing.T) {
+	f := newFixture(t)
+	h := f.server.Protect(nothing)
+	r, w := request(f.token(t, "notes:read"))
+	authorization := r.Header["Authorization"]
+	if n := testing.AllocsPerRun(200, func() {
+		clear(w.header)
+		r.Header["Authorization"] = authorization // Protect takes it off
+		h.ServeHTTP(w, r)
+	}); n > 2 {
+		t.Errorf("%v allocations, want at most 2", n)
+	}
+	if _, refused := w.header["Www-Authenticate"]; refused {
+		t.Error("the request was refused")
+	}
+}
