@@ -151,3 +151,17 @@ func ExampleProtectedResourceURL() {
 	fmt.Println(u)
 	// Output: https://mcp.example/.well-known/oauth-protected-resource/files
 }
+
+// M9: who hands the document on hands on these bytes.
+func TestFetchAuthorizationServerDocument(t *testing.T) {
+	const odd = "{ \"x-unknown\" : 1.0,\n\"issuer\":\"%s\", \"jwks_uri\":\"%s/jwks\" }\n"
+	base := serve(t, map[string]string{"/.well-known/oauth-authorization-server": odd})
+	doc, body, err := FetchAuthorizationServerDocument(t.Context(), nil, base)
+	if want := strings.ReplaceAll(odd, "%s", base); err != nil || string(body) != want || doc.JWKSURI != base+"/jwks" {
+		t.Errorf("got %+v, %q, %v; want %q", doc, body, err, want)
+	}
+	other := serve(t, map[string]string{"/.well-known/oauth-authorization-server": strings.Replace(odd, "%s", "https://evil.example", 1)})
+	if doc, body, err := FetchAuthorizationServerDocument(t.Context(), nil, other); err == nil || body != nil || doc.Issuer != "" {
+		t.Errorf("MM-07 got %+v, %q, %v; want nothing but an error", doc, body, err)
+	}
+}

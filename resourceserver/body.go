@@ -18,14 +18,14 @@ type request struct {
 // readRequest reads the JSON-RPC body of r, all of it, and compares the headers
 // that repeat it. What was read is what is forwarded, byte for byte.
 func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*request, error) {
-	if err := checkEncoding(r); err != nil {
-		return nil, err
-	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete || r.Method == http.MethodOptions {
 		if r.ContentLength != 0 {
 			return nil, badBody(errors.New("a body comes with POST"), nil)
 		}
 		return nil, nil
+	}
+	if err := checkEncoding(r); err != nil {
+		return nil, err
 	}
 	body, err := s.readBody(w, r)
 	if err != nil {

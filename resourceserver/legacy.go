@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +40,14 @@ func legacyPaths(resource string) (map[string]bool, error) {
 	}
 	const root = "/.well-known/oauth-authorization-server"
 	return map[string]bool{root: true, root + "/": true, list[0]: true, list[1]: true}, nil
+}
+
+// sameOrigin reports an authorization server that lives where the resource does:
+// it answers there itself, and a copy of its document would be a copy of ours.
+func sameOrigin(issuer, resource string) bool {
+	a, errA := url.Parse(issuer)
+	b, errB := url.Parse(resource)
+	return errA == nil && errB == nil && a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }
 
 func (d *legacyDocument) serve(w http.ResponseWriter, r *http.Request) {

@@ -166,3 +166,14 @@ func TestM9_Off(t *testing.T) {
 		t.Errorf("M9 switched off: %d after %d fetches", w.Code, i.fetches.Load())
 	}
 }
+
+// An authorization server on the resource's own origin would be asked through us.
+func TestM9_OwnOrigin(t *testing.T) {
+	t.Parallel()
+	i := newLegacyIssuer(t)
+	f := legacyFixture(t, i, func(o *resourceserver.Options) { o.Resource = i.URL + "/mcp" })
+	w := f.call(httptest.NewRequest("GET", i.URL+"/.well-known/oauth-authorization-server", nil), "")
+	if w.Code != http.StatusUnauthorized || i.fetches.Load() != 0 {
+		t.Errorf("M9 own origin: %d after %d fetches", w.Code, i.fetches.Load())
+	}
+}

@@ -20,7 +20,7 @@ func (s *Server) prepare() (err error) {
 	var doorErr, sessionErr, legacyErr error
 	s.door, doorErr = newDoor(s.opts)
 	s.sessions, sessionErr = newSessions(s.opts.SessionKey)
-	if !s.opts.NoLegacyMetadata {
+	if !s.opts.NoLegacyMetadata && !sameOrigin(s.opts.Issuer, s.opts.Resource) {
 		s.legacyPaths, legacyErr = legacyPaths(s.opts.Resource)
 		s.legacy = &legacyDocument{issuer: s.opts.Issuer, client: s.opts.HTTPClient, refresh: s.opts.KeyRefresh,
 			retry: s.opts.KeyRetry, limit: s.opts.KeyLimit, now: s.opts.Now, log: s.log}
