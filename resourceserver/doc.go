@@ -16,6 +16,9 @@
 //
 // Protect serves the metadata document itself and refuses everything else that
 // comes without a valid token. A handler behind it finds the token's claims by
-// TokenFromContext. The package keeps no state but the issuer's keys; it starts
-// no goroutine before the first request.
+// TokenFromContext. The package keeps no state but the issuer's keys and verified
+// tokens, by their hash; it starts no goroutine before the first request.
+//
+// Issuers whose tokens are not those of RFC 9068, or are no JWTs, have options of
+// their own: see Issuer, Profile and Introspection (RFC 7662).
 package resourceserver

@@ -56,9 +56,9 @@ type Profile int
 // The profiles. Where a server can issue RFC 9068 tokens, let it: the others
 // exist for servers that cannot, and each says what is lost.
 const (
-	// ProfileRFC9068 demands typ "at+jwt" (RFC 9068 §4). Ostiary, node-oidc-provider,
-	// Auth0 with the RFC 9068 token profile and Keycloak with the client's setting
-	// for that header type issue such tokens.
+	// ProfileRFC9068 demands typ "at+jwt" (RFC 9068 §4). Ostiary and
+	// node-oidc-provider issue such tokens, and others that are told to: Auth0 by
+	// its RFC 9068 token profile, Keycloak 26.2 by a setting of each client.
 	ProfileRFC9068 Profile = iota
 	// ProfileKeycloak accepts typ "JWT" where the claim typ says "Bearer", which
 	// Keycloak writes into access tokens and into nothing else. Another server's
@@ -138,13 +138,13 @@ func (p Profile) scopeClaims() []string {
 }
 
 // clientClaims name the client, best first: client_id (RFC 9068 §2.2), azp
-// (OpenID), appid (Entra v1), cid (Okta).
+// (OpenID; Keycloak's at+jwt has it alone), appid (Entra v1), cid (Okta).
 var clientClaims = [...]string{"client_id", "azp", "appid", "cid"}
 
-// clientOf returns the client's id, which is informative: nothing depends on it.
-func (p Profile) clientOf(c claimSet) string {
-	for i, name := range clientClaims {
-		if id, ok := c.str(name); ok && (i == 0 || p != ProfileRFC9068) {
+// clientOf returns the client's id, "" when the token does not say.
+func clientOf(c claimSet) string {
+	for _, name := range clientClaims {
+		if id, ok := c.str(name); ok {
 			return id
 		}
 	}

@@ -109,7 +109,8 @@ func TestProfiles(t *testing.T) {
 	}{
 		{"rfc9068, node-oidc-provider", rfc9068, atJWT, nil, 200, "c_1"},
 		{"rfc9068, Auth0 with that token profile", rfc9068, atJWT, map[string]any{"aud": []string{testResource, "https://t.auth0.com/userinfo"}}, 200, "c_1"},
-		{"rfc9068 reads no azp", rfc9068, atJWT, map[string]any{"client_id": nil, "azp": "c_2"}, 200, ""},
+		{"rfc9068, Keycloak 26.2 told to", rfc9068, atJWT, map[string]any{"client_id": nil, "azp": "app", "typ": "Bearer"}, 200, "app"},
+		{"client_id before azp", rfc9068, atJWT, map[string]any{"azp": "c_2"}, 200, "c_1"},
 		{"JW-13 rfc9068, typ JWT", rfc9068, jwt, nil, 401, ""},
 		{"JW-13 rfc9068, no typ", rfc9068, bare, nil, 401, ""},
 		{"keycloak", keycloak, jwt, map[string]any{"typ": "Bearer", "azp": "app", "client_id": nil}, 200, "app"},

@@ -166,7 +166,7 @@ func (a *authority) readToken(c claimSet) (*Token, error) {
 	if t.Subject, _ = c.str("sub"); t.Subject == "" {
 		return nil, invalidToken("the token has no sub")
 	}
-	t.ClientID = a.Profile.clientOf(c)
+	t.ClientID = clientOf(c)
 	t.ID, _ = c.str("jti")
 	t.Scopes = a.readScopes(c)
 	return t, nil

@@ -89,7 +89,9 @@ type Options struct {
 	// Zero means 10 seconds, a negative value none.
 	ClockSkew time.Duration
 	// KeyRefresh is how old the issuer's keys may be before they are fetched
-	// again. Default 5 minutes.
+	// again. Default 5 minutes. A key that the issuer removes verifies nothing any
+	// more this long after the last fetch, once the next has ended (10 seconds at
+	// most), be the token remembered or not.
 	KeyRefresh time.Duration
 	// KeyRetry is the least time between two fetches of the keys: an unknown key
 	// id causes at most one fetch in it. Default 30 seconds.
@@ -106,7 +108,7 @@ type Options struct {
 	// caller's token to another server, which the MCP specification forbids.
 	AllowTokenPassthrough bool
 	// TokenCache is how many verified tokens are remembered, by their hash, never
-	// beyond exp and only while their key is published. Default 10,000, about 5 MB;
+	// beyond exp and only while their key is published. Default 10,000, about 6 MB;
 	// a negative value verifies every request anew.
 	TokenCache int
 	// HTTPClient fetches the issuer's metadata and keys. Redirects are never
