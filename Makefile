@@ -71,8 +71,9 @@ fuzz: ## Fuzz every parser of foreign bytes for FUZZTIME each
 	@test/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Go benchmarks with allocations
+bench: ## Go benchmarks with allocations; the middleware beside others
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	test/bench.sh
 
 .PHONY: docs
 docs: ## Write docs/configuration.md and docs/cli.md again from the code
