@@ -19,6 +19,14 @@
 // TokenFromContext. The package keeps no state but the issuer's keys and verified
 // tokens, by their hash; it starts no goroutine before the first request.
 //
+// With Options.Operations it reads each message of a client (JSON-RPC, batches
+// too) and asks for the scopes that the tool, prompt or resource needs. What two
+// parsers could read differently is refused, and what was read is handed on byte
+// for byte. With Options.FilterLists a client sees only what its token may call.
+//
+// An event stream ends when its token expires, a session id serves only who began
+// the session, and pages at names that were rebound to this machine stay outside.
+//
 // Issuers whose tokens are not those of RFC 9068, or are no JWTs, have options of
 // their own: see Issuer, Profile and Introspection (RFC 7662).
 package resourceserver
