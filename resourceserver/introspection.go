@@ -131,7 +131,12 @@ func (i *introspector) ask(ctx context.Context, raw string, d digest) (*Token, t
 	}
 }
 
-func (i *introspector) request(ctx context.Context, raw string, d digest) (answer, error) {
+func (i *introspector) request(ctx context.Context, raw string, d digest) (_ answer, err error) {
+	defer func() { // where no request would end with a panic, but the process (JW-31)
+		if p := recover(); p != nil {
+			err = unavailable(fmt.Errorf("reading the answer panicked: %v", p))
+		}
+	}()
 	body, err := i.post(ctx, raw)
 	if err != nil {
 		i.log.WarnContext(ctx, "the authorization server could not be asked about a token",

@@ -3,6 +3,7 @@ package resourceserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -111,7 +112,7 @@ func (s *keySet) match(kid string, alg jwa.SignatureAlgorithm) (found *key, stal
 		if (kid != "" && k.id != kid) || !slices.Contains(k.algorithms, alg) {
 			continue
 		}
-		if found != nil {
+		if found != nil && !found.equal(k) {
 			return nil, stale
 		}
 		found = k
@@ -150,7 +151,7 @@ func (s *keySet) start() <-chan struct{} {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 		defer cancel()
-		keys, err := s.source.fetch(ctx)
+		keys, err := fetchKeys(ctx, s.source)
 		if err == nil && len(keys) == 0 {
 			err = errNoKeys
 		}
@@ -158,6 +159,17 @@ func (s *keySet) start() <-chan struct{} {
 		close(done)
 	}()
 	return done
+}
+
+// fetchKeys makes an error of a panic: it runs where no request would end with
+// it, but the process (JW-31).
+func fetchKeys(ctx context.Context, source keySource) (keys []*key, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			keys, err = nil, fmt.Errorf("reading the keys panicked: %v", p)
+		}
+	}()
+	return source.fetch(ctx)
 }
 
 func (s *keySet) finish(keys []*key, err error) {

@@ -210,6 +210,32 @@ func TestM8_SlowIssuerDelaysNobody(t *testing.T) {
 	}
 }
 
+// A set that lists a key twice is odd, and not ambiguous; two keys under one kid are.
+func TestKeyListedTwice(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		second func(t *testing.T, i *issuer) map[string]any
+		want   int
+	}{
+		{"the same", func(_ *testing.T, i *issuer) map[string]any { return i.keys[0] }, http.StatusOK},
+		{"JW-07 another under its kid", func(t *testing.T, _ *issuer) map[string]any { return newIssuer(t).keys[0] }, http.StatusUnauthorized},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			second := tt.second(t, f.issuer)
+			f.issuer.set(func(i *issuer) { i.keys = append(i.keys, second) })
+			for range 2 { // and when the set is fetched again
+				if w := f.get(f.token(t, "notes:read")); w.Code != tt.want {
+					t.Errorf("status = %d, want %d: %s", w.Code, tt.want, w.Body)
+				}
+				f.advance(6 * time.Minute)
+			}
+		})
+	}
+}
+
 func TestDiscoveryFallsBackToOpenID(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -7,12 +7,16 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jwk"
 )
 
@@ -65,6 +69,40 @@ func TestJW31_FailsClosed(t *testing.T) {
 		})
 	}
 }
+
+// JW-31: what panics in the background is an outage, not the end of the process.
+func TestJW31_PanicInTheBackground(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, ask := range map[string]func(o Options) error{
+		"JW-31 reading keys": func(o Options) error {
+			s := &keySet{source: panicking{}, retry: time.Minute, limit: time.Hour, now: o.Now, log: o.Log}
+			_, err := s.find(ctx, "k", jwa.ES256)
+			return err
+		},
+		"JW-31 reading an answer": func(o Options) error {
+			a := &authority{Issuer: Issuer{Identifier: "https://login.example.com",
+				Introspection: &Introspection{Endpoint: "https://login.example.com/introspect"}}, now: o.Now}
+			o.HTTPClient = &http.Client{Transport: panicking{}}
+			_, _, err := newIntrospector(o, a).ask(ctx, "opaque", digestOf("opaque"))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := ask(Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+			if e := (*refusal)(nil); !errors.As(err, &e) || e.status != http.StatusServiceUnavailable ||
+				!strings.Contains(e.Error(), "panicked") {
+				t.Errorf("err = %v, want a 503 refusal that tells of the panic", err)
+			}
+		})
+	}
+}
+
+type panicking struct{}
+
+func (panicking) fetch(context.Context) ([]*key, error)           { panic("keys") }
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("answer") }
 
 // serverOf trusts key as that of an issuer.
 func serverOf(t *testing.T, key *ecdsa.PrivateKey) *Server {
