@@ -104,6 +104,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*exchange, *http
 			return nil, nil, err
 		}
 	}
+	// Who gave up on the request, as http.TimeoutHandler does, may read its header
+	// from now on: it is not changed any more.
+	if err := r.Context().Err(); err != nil {
+		return nil, nil, unavailable(err)
+	}
 	x := s.newExchange(w, r, token)
 	x.req = *r.WithContext(&x.ctx) // copied, so that it is no allocation of its own
 	out := &x.req

@@ -175,6 +175,21 @@ func TestRequestContext(t *testing.T) {
 	}
 }
 
+// Nobody waits for the answer, and somebody else may read the header.
+func TestRequestThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequest(http.MethodPost, testResource, nil).WithContext(gone)
+	r.Header.Set("Authorization", "Bearer "+i.sign(t, header("ES256", "ec-1"), i.claims(testResource, time.Now(), "")))
+	w := httptest.NewRecorder()
+	streamServer(t, i).Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })).ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || r.Header.Get("Authorization") == "" {
+		t.Errorf("status = %d, header %v; want 503 and the header as it was", w.Code, r.Header)
+	}
+}
+
 // TestStreamOnTheWire reads a stream through HTTP/1.1 and HTTP/2, of a handler
 // and of a reverse proxy: events arrive when they are flushed, and the answer
 // ends with the token, whole.
