@@ -224,44 +224,6 @@ func (a *authority) readTimes(c claimSet, t *Token) error {
 	return nil
 }
 
-// readScopes returns the token's scopes. Without Issuer.ScopeClaims RFC 9068's
-// form is read alone (§2.2.3: a string of space-separated values). What cannot be
-// read grants nothing, never everything (JW-20).
-func (a *authority) readScopes(c claimSet) []string {
-	claims, arrays := a.ScopeClaims, true
-	if claims == nil {
-		claims, arrays = a.Profile.scopeClaims(), a.Profile == ProfileEntra
-	}
-	var all []string
-	for _, name := range claims {
-		for _, s := range scopesOf(c, name, arrays) {
-			if s = a.ScopePrefix + s; !slices.Contains(all, s) {
-				all = append(all, s)
-			}
-		}
-	}
-	return all
-}
-
-func scopesOf(c claimSet, name string, arrays bool) []string {
-	raw, ok := c.str(name)
-	if !ok && arrays {
-		if list := c.strs(name); len(list) <= maxScopes && !slices.ContainsFunc(list, isNoScope) {
-			return list
-		}
-	}
-	scopes, err := oauth.ParseScope(raw)
-	if err != nil {
-		return nil
-	}
-	return scopes
-}
-
-// maxScopes bounds the scopes of an array, as oauth.ParseScope does a string's.
-const maxScopes = 200
-
-func isNoScope(s string) bool { return !oauth.IsScopeToken(s) }
-
 // base64URL is strict, so that a token has one spelling only.
 var base64URL = base64.RawURLEncoding.Strict()
 

@@ -1,0 +1,225 @@
+package resourceserver
+
+import "bytes"
+
+// scanner walks over JSON text (RFC 8259) and accepts what encoding/json does.
+type scanner struct {
+	b []byte
+	i int
+}
+
+// peek returns the byte at hand, or 0 at the end, which no token begins with.
+func (s *scanner) peek() byte {
+	if s.i < len(s.b) {
+		return s.b[s.i]
+	}
+	return 0
+}
+
+func (s *scanner) space() {
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case ' ', '\t', '\r', '\n':
+			s.i++
+		default:
+			return
+		}
+	}
+}
+
+// take steps over c and the space after it.
+func (s *scanner) take(c byte) bool {
+	if s.peek() != c {
+		return false
+	}
+	s.i++
+	s.space()
+	return true
+}
+
+// object reads the outermost object.
+func (s *scanner) object(list claimSet) (claimSet, error) {
+	s.space()
+	if !s.take('{') {
+		return nil, errNotObject
+	}
+	if s.take('}') {
+		return list, nil
+	}
+	for {
+		m, err := s.member()
+		if err != nil {
+			return nil, err
+		}
+		if list.has(string(m.name)) {
+			return nil, errRepeated
+		}
+		if len(list) == maxClaims {
+			return nil, errTooDeep
+		}
+		list = append(list, m)
+		if s.take('}') {
+			return list, nil
+		}
+		if !s.take(',') {
+			return nil, errNotObject
+		}
+	}
+}
+
+func (s *scanner) member() (claim, error) {
+	from := s.i
+	if err := s.text(); err != nil {
+		return claim{}, err
+	}
+	name, plain := plainString(s.b[from:s.i])
+	if !plain {
+		decoded, ok := stringOf(s.b[from:s.i])
+		if !ok {
+			return claim{}, errNotObject
+		}
+		name = []byte(decoded)
+	}
+	if s.space(); !s.take(':') {
+		return claim{}, errNotObject
+	}
+	from = s.i
+	if err := s.value(0); err != nil {
+		return claim{}, err
+	}
+	m := claim{name: name, value: s.b[from:s.i]}
+	s.space()
+	return m, nil
+}
+
+// value steps over any value.
+func (s *scanner) value(depth int) error {
+	switch c := s.peek(); {
+	case c == '"':
+		return s.text()
+	case c == '{':
+		return s.nested('}', depth, true)
+	case c == '[':
+		return s.nested(']', depth, false)
+	case c == '-' || isDigit(c):
+		return s.number()
+	}
+	for _, word := range [...]string{"true", "false", "null"} {
+		if bytes.HasPrefix(s.b[s.i:], []byte(word)) {
+			s.i += len(word)
+			return nil
+		}
+	}
+	return errNotObject
+}
+
+// nested steps over an object or array within the outermost object. Names in it
+// may repeat: nothing reads them.
+func (s *scanner) nested(end byte, depth int, named bool) error {
+	if depth == maxDepth {
+		return errTooDeep
+	}
+	s.i++
+	if s.space(); s.peek() == end {
+		s.i++
+		return nil
+	}
+	for {
+		if named {
+			if err := s.text(); err != nil {
+				return err
+			}
+			if s.space(); !s.take(':') {
+				return errNotObject
+			}
+		}
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		s.space()
+		if s.peek() == end {
+			s.i++
+			return nil
+		}
+		if !s.take(',') {
+			return errNotObject
+		}
+	}
+}
+
+// text steps over a string.
+func (s *scanner) text() error {
+	if s.peek() != '"' {
+		return errNotObject
+	}
+	for s.i++; s.i < len(s.b); s.i++ {
+		switch c := s.b[s.i]; {
+		case c == '"':
+			s.i++
+			return nil
+		case c < 0x20:
+			return errNotObject
+		case c == '\\':
+			if !s.escape() {
+				return errNotObject
+			}
+		}
+	}
+	return errNotObject
+}
+
+// escape steps onto the last byte of an escape sequence.
+func (s *scanner) escape() bool {
+	s.i++
+	switch s.peek() {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return true
+	case 'u':
+		for range 4 {
+			s.i++
+			if c := s.peek() | 0x20; !isDigit(s.peek()) && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// number steps over a number: no leading zero, no bare point or exponent.
+func (s *scanner) number() error {
+	if s.peek() == '-' {
+		s.i++
+	}
+	if s.peek() == '0' {
+		s.i++
+	} else if !s.digits() {
+		return errNotObject
+	}
+	if s.peek() == '.' {
+		s.i++
+		if !s.digits() {
+			return errNotObject
+		}
+	}
+	if s.peek()|0x20 == 'e' {
+		s.i++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.i++
+		}
+		if !s.digits() {
+			return errNotObject
+		}
+	}
+	return nil
+}
+
+func (s *scanner) digits() bool {
+	from := s.i
+	for isDigit(s.peek()) {
+		s.i++
+	}
+	return s.i > from
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
