@@ -413,7 +413,7 @@ func TestShow(t *testing.T) {
 		{"no cookie", func(d *desk) { d.browser.session = nil }, 403},
 		{"AR-15 expired", func(d *desk) { d.req.ExpiresAt = d.now }, 400},
 		{"finished", func(d *desk) { d.req.FinishedAt = d.now }, 400},
-		{"client disabled", func(d *desk) { d.client.DisabledAt = d.now }, 403},
+		{"client disabled", func(d *desk) { d.client.DisabledAt = d.now }, 400},
 		{"client gone", func(d *desk) { d.client.ID = "other" }, 400},
 		{"resource gone", func(d *desk) { d.req.Resource = "https://gone.example" }, 400},
 		{"AU-06 resource that the client may not use", func(d *desk) { d.client.Resources = []string{"https://other.example"} }, 400},
