@@ -321,7 +321,7 @@ func TestAnswerRefused(t *testing.T) {
 			if err := d.db.UpdateClient(t.Context(), d.client); err != nil {
 				t.Fatal(err)
 			}
-		}, 403},
+		}, 400},
 		{"D9 client lost the refresh grant meanwhile", func(t *testing.T, d *desk, _ url.Values) {
 			d.client.Metadata.GrantTypes = []string{"authorization_code"}
 			if err := d.db.UpdateClient(t.Context(), d.client); err != nil {
