@@ -73,10 +73,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		now := h.o.Now()
-		if err := h.o.Consents.DeleteConsents(ctx, "", c.ID, ""); err != nil {
-			return err
-		}
-		ended, err := h.o.Grants.EndGrants(ctx, grant.Filter{ClientID: c.ID}, grant.ReasonClient, now)
+		ended, err := grant.EndAll(ctx, h.o.Consents, h.o.Grants, grant.Filter{ClientID: c.ID}, grant.ReasonClient, now)
 		if err != nil {
 			return err
 		}

@@ -57,10 +57,10 @@ func (a *Admin) Block(ctx context.Context, id string) (ended int, err error) {
 			c.BlockedAt = a.Now()
 		}
 		c.VerifiedAt, c.VerifiedUntil, c.UpdatedAt = time.Time{}, time.Time{}, a.Now()
-		if err := errors.Join(a.Clients.UpdateClient(ctx, c), a.Consents.DeleteConsents(ctx, "", id, "")); err != nil {
+		if err := a.Clients.UpdateClient(ctx, c); err != nil {
 			return err
 		}
-		ended, err = a.Grants.EndGrants(ctx, grant.Filter{ClientID: id}, grant.ReasonBlocked, a.Now())
+		ended, err = grant.EndAll(ctx, a.Consents, a.Grants, grant.Filter{ClientID: id}, grant.ReasonBlocked, a.Now())
 		detail["grants_ended"] = fmt.Sprint(ended)
 		return err
 	})
