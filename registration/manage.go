@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/http"
@@ -159,7 +158,7 @@ func readUpdate(w http.ResponseWriter, r *http.Request, c *Client) (members, err
 		return nil, oauth.InvalidClientMetadata("client_id must be the client's own")
 	}
 	if err := doc.string("client_secret", &secret, maxWord); err != nil ||
-		secret != "" && subtle.ConstantTimeCompare(c.SecretHash, HashSecret(c.ID, oauth.Secret(secret))) != 1 {
+		secret != "" && !matches(c.SecretHash, HashSecret(c.ID, oauth.Secret(secret))) {
 		return nil, oauth.InvalidClientMetadata("client_secret must be the client's own, or left out: a client cannot choose it")
 	}
 	return doc, nil

@@ -21,9 +21,11 @@ var ErrChanged = errors.New("the client changed since it was looked at")
 
 // Verify says that the operator vouches for the client as for one it added: its
 // name is shown as verified and approvals are remembered (D11), until its metadata
-// document says something else of who it is (CI-17); then once more by Verify. seen is the DocumentHash of the client that the operator looked at: its
-// document may be read again, or it may update itself, at any moment. It returns
-// ErrChanged, ErrOff, or store.ErrNotFound.
+// document says something else of who it is (CI-17).
+//
+// seen is the DocumentHash of the client that the operator looked at: its document
+// may be read again, or it may update itself, at any moment. It returns ErrChanged,
+// ErrOff, or store.ErrNotFound.
 func (a *Admin) Verify(ctx context.Context, id, seen string) (Client, error) {
 	return a.edit(ctx, id, "client.verified", func(c *Client) error {
 		switch {
