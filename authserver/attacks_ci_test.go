@@ -181,7 +181,7 @@ func TestCI_Stops(t *testing.T) {
 		}
 		s.Clock.Advance(48 * time.Hour)
 		before := s.host.Requests()
-		stop(a.id, http.StatusForbidden, "id.example.com does not allow this app")
+		stop(a.id, http.StatusBadRequest, "id.example.com does not allow this app")
 		if n := s.host.Requests(); n != before {
 			t.Errorf("a blocked client's document was read: %d", n-before)
 		}

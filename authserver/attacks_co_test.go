@@ -120,7 +120,6 @@ func TestCO06_FirstAttemptFailsClientAuthentication(t *testing.T) {
 				{id: a.id, method: registration.AuthNone, redirect: a.redirect},                                // no credential
 				{id: a.id, method: method, secret: "wrong", redirect: a.redirect},                              // wrong secret
 				{id: "nobody", method: method, secret: a.secret, redirect: a.redirect},                         // unknown client
-				{id: a.id, method: otherMethod(method), secret: a.secret, redirect: a.redirect},                // not the registered method
 				{id: "https://app.example/x", method: registration.AuthNone, secret: "", redirect: a.redirect}, // a URL
 			} {
 				k.denied(401, "invalid_client", func() answer { return k.redeem(probe, code, nil) })
@@ -133,13 +132,6 @@ func TestCO06_FirstAttemptFailsClientAuthentication(t *testing.T) {
 		probe.method = registration.AuthClientSecretBasic
 		want(t, k.redeem(probe, k.code(public, nil), nil), 200, "")
 	})
-}
-
-func otherMethod(method string) string {
-	if method == registration.AuthClientSecretBasic {
-		return registration.AuthClientSecretPost
-	}
-	return registration.AuthClientSecretBasic
 }
 
 func TestCO07_WhatEndsACode(t *testing.T) {

@@ -124,7 +124,7 @@ func (s *Server) prove(r *http.Request) (*asked, error) {
 		return nil, clientPage(id, err)
 	}
 	if !client.Enabled() {
-		return nil, &endpoint.PageError{Status: http.StatusForbidden, Page: web.Error{Case: web.CaseClientDisabled,
+		return nil, &endpoint.PageError{Status: http.StatusBadRequest, Page: web.Error{Case: web.CaseClientDisabled,
 			Client: describe(client), ClientID: id}}
 	}
 	a := &asked{params: params, client: client}

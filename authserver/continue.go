@@ -128,7 +128,7 @@ func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	}
 	client := &row
 	if !client.Enabled() {
-		return stopped(http.StatusForbidden, web.CaseClientDisabled, req)
+		return stopped(http.StatusBadRequest, web.CaseClientDisabled, req)
 	}
 	// what the client gave up since may be somebody else's by now (DR-16)
 	if _, err := registration.MatchRedirectURI(client.Metadata.RedirectURIs, req.RedirectURI); err != nil {

@@ -233,7 +233,7 @@ func (h *Handler) question(ctx context.Context, sess *flow.Session, req flow.Aut
 		return q, err
 	}
 	if !q.client.Enabled() {
-		return q, stop(http.StatusForbidden, web.CaseClientDisabled, req, errors.New("client is disabled"))
+		return q, stop(http.StatusBadRequest, web.CaseClientDisabled, req, errors.New("client is disabled"))
 	}
 	if _, err := registration.MatchRedirectURI(q.client.Metadata.RedirectURIs, req.RedirectURI); err != nil {
 		return q, redirectGone(q.client, req, err)

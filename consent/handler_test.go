@@ -321,7 +321,7 @@ func TestAnswerRefused(t *testing.T) {
 			if err := d.db.UpdateClient(t.Context(), d.client); err != nil {
 				t.Fatal(err)
 			}
-		}, 403},
+		}, 400},
 		{"D9 client lost the refresh grant meanwhile", func(t *testing.T, d *desk, _ url.Values) {
 			d.client.Metadata.GrantTypes = []string{"authorization_code"}
 			if err := d.db.UpdateClient(t.Context(), d.client); err != nil {
@@ -413,7 +413,7 @@ func TestShow(t *testing.T) {
 		{"no cookie", func(d *desk) { d.browser.session = nil }, 403},
 		{"AR-15 expired", func(d *desk) { d.req.ExpiresAt = d.now }, 400},
 		{"finished", func(d *desk) { d.req.FinishedAt = d.now }, 400},
-		{"client disabled", func(d *desk) { d.client.DisabledAt = d.now }, 403},
+		{"client disabled", func(d *desk) { d.client.DisabledAt = d.now }, 400},
 		{"client gone", func(d *desk) { d.client.ID = "other" }, 400},
 		{"resource gone", func(d *desk) { d.req.Resource = "https://gone.example" }, 400},
 		{"AU-06 resource that the client may not use", func(d *desk) { d.client.Resources = []string{"https://other.example"} }, 400},

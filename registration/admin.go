@@ -30,9 +30,7 @@ type Admin struct {
 	Audit   audit.Store
 	// Grants and Consents end what a removed client held. Required by Remove.
 	Grants   grant.Store
-	Consents interface {
-		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
-	}
+	Consents grant.ConsentStore
 	// Documents tells what is known of metadata documents. Required by Document.
 	Documents DocumentStore
 	// CheckURL, when set, reports with an error that a URL will never be asked for
@@ -198,10 +196,7 @@ func (a *Admin) Remove(ctx context.Context, id string) (ended int, err error) {
 		if _, err := a.Clients.HoldClient(ctx, id); err != nil {
 			return err
 		}
-		if err := a.Consents.DeleteConsents(ctx, "", id, ""); err != nil {
-			return err
-		}
-		n, err := a.Grants.EndGrants(ctx, grant.Filter{ClientID: id}, grant.ReasonClient, a.Now())
+		n, err := grant.EndAll(ctx, a.Consents, a.Grants, grant.Filter{ClientID: id}, grant.ReasonClient, a.Now())
 		if err != nil {
 			return err
 		}

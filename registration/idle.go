@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
+	"github.com/ostiary-auth/ostiary/internal/grant"
 	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
@@ -49,11 +50,9 @@ type IdleStore interface {
 type Idle struct {
 	// Clients, Consents, Tx and Audit are required.
 	Clients  IdleStore
-	Consents interface {
-		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
-	}
-	Tx    store.Transactor
-	Audit audit.Store
+	Consents grant.ConsentStore
+	Tx       store.Transactor
+	Audit    audit.Store
 	// Life is how long a client is kept after its last use; 0 is for ever, but not
 	// for documents that nobody ever approved.
 	Life time.Duration

@@ -2,7 +2,6 @@ package registration
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -66,10 +65,7 @@ type InitialAccessTokenStore interface {
 
 // HashInitialAccessToken returns what is stored of an initial access token (D16).
 func HashInitialAccessToken(token oauth.Secret) []byte {
-	h := sha256.New()
-	h.Write([]byte("ostiary initial access token v1"))
-	h.Write([]byte(token.Reveal()))
-	return h.Sum(nil)
+	return hashed("ostiary initial access token v1", "", token)
 }
 
 // InitialAccessTokens is what an operator does with initial access tokens (D18).

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/http"
@@ -73,10 +72,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		now := h.o.Now()
-		if err := h.o.Consents.DeleteConsents(ctx, "", c.ID, ""); err != nil {
-			return err
-		}
-		ended, err := h.o.Grants.EndGrants(ctx, grant.Filter{ClientID: c.ID}, grant.ReasonClient, now)
+		ended, err := grant.EndAll(ctx, h.o.Consents, h.o.Grants, grant.Filter{ClientID: c.ID}, grant.ReasonClient, now)
 		if err != nil {
 			return err
 		}
@@ -162,7 +158,7 @@ func readUpdate(w http.ResponseWriter, r *http.Request, c *Client) (members, err
 		return nil, oauth.InvalidClientMetadata("client_id must be the client's own")
 	}
 	if err := doc.string("client_secret", &secret, maxWord); err != nil ||
-		secret != "" && subtle.ConstantTimeCompare(c.SecretHash, HashSecret(c.ID, oauth.Secret(secret))) != 1 {
+		secret != "" && !matches(c.SecretHash, HashSecret(c.ID, oauth.Secret(secret))) {
 		return nil, oauth.InvalidClientMetadata("client_secret must be the client's own, or left out: a client cannot choose it")
 	}
 	return doc, nil

@@ -1,8 +1,6 @@
 package registration
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"strings"
 
@@ -20,18 +18,13 @@ func newRegistrationToken() oauth.Secret {
 // HashRegistrationToken returns what is stored of a client's registration access
 // token (D16). The client_id stands under it: another client's token never fits.
 func HashRegistrationToken(clientID string, token oauth.Secret) []byte {
-	h := sha256.New()
-	h.Write([]byte("ostiary registration access token v1"))
-	h.Write([]byte(clientID))
-	h.Write([]byte(token.Reveal()))
-	return h.Sum(nil)
+	return hashed("ostiary registration access token v1", clientID, token)
 }
 
 // CheckRegistrationToken compares in constant time; a client without a stored
 // hash never matches.
 func (c *Client) CheckRegistrationToken(token oauth.Secret) bool {
-	return len(c.RegistrationTokenHash) == sha256.Size &&
-		subtle.ConstantTimeCompare(c.RegistrationTokenHash, HashRegistrationToken(c.ID, token)) == 1
+	return matches(c.RegistrationTokenHash, HashRegistrationToken(c.ID, token))
 }
 
 // bearer returns the bearer token of a request, "" for none (RFC 6750 §2.1). It

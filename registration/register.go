@@ -57,9 +57,7 @@ type Options struct {
 	// Grants and Consents end what a client held that removes itself. Required
 	// where the policy lets clients manage themselves.
 	Grants   grant.Store
-	Consents interface {
-		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
-	}
+	Consents grant.ConsentStore
 	// Resources, when set, tells which scopes exist, to narrow what a client
 	// lists (A14).
 	Resources interface {

@@ -21,9 +21,11 @@ var ErrChanged = errors.New("the client changed since it was looked at")
 
 // Verify says that the operator vouches for the client as for one it added: its
 // name is shown as verified and approvals are remembered (D11), until its metadata
-// document says something else of who it is (CI-17); then once more by Verify. seen is the DocumentHash of the client that the operator looked at: its
-// document may be read again, or it may update itself, at any moment. It returns
-// ErrChanged, ErrOff, or store.ErrNotFound.
+// document says something else of who it is (CI-17).
+//
+// seen is the DocumentHash of the client that the operator looked at: its document
+// may be read again, or it may update itself, at any moment. It returns ErrChanged,
+// ErrOff, or store.ErrNotFound.
 func (a *Admin) Verify(ctx context.Context, id, seen string) (Client, error) {
 	return a.edit(ctx, id, "client.verified", func(c *Client) error {
 		switch {
@@ -57,10 +59,10 @@ func (a *Admin) Block(ctx context.Context, id string) (ended int, err error) {
 			c.BlockedAt = a.Now()
 		}
 		c.VerifiedAt, c.VerifiedUntil, c.UpdatedAt = time.Time{}, time.Time{}, a.Now()
-		if err := errors.Join(a.Clients.UpdateClient(ctx, c), a.Consents.DeleteConsents(ctx, "", id, "")); err != nil {
+		if err := a.Clients.UpdateClient(ctx, c); err != nil {
 			return err
 		}
-		ended, err = a.Grants.EndGrants(ctx, grant.Filter{ClientID: id}, grant.ReasonBlocked, a.Now())
+		ended, err = grant.EndAll(ctx, a.Consents, a.Grants, grant.Filter{ClientID: id}, grant.ReasonBlocked, a.Now())
 		detail["grants_ended"] = fmt.Sprint(ended)
 		return err
 	})

@@ -8,7 +8,12 @@ failed=0
 for package in $(grep -rl --include='*_test.go' '^func Fuzz' . | grep -v node_modules | xargs -n1 dirname | sort -u); do
 	for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$package"/*_test.go | sed 's/func //' | sort -u); do
 		echo "== $package $target"
-		go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$time" | tail -n 3 || failed=1
+		if out=$(go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "$time" 2>&1); then
+			tail -n 3 <<<"$out"
+		else
+			echo "$out" # with what it found
+			failed=1
+		fi
 	done
 done
 exit "$failed"

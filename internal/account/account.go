@@ -31,7 +31,7 @@ const (
 // GrantStore is what the page needs of grant.Store.
 type GrantStore interface {
 	ListGrants(ctx context.Context, f grant.Filter) ([]grant.Grant, error)
-	EndGrants(ctx context.Context, f grant.Filter, reason string, now time.Time) (int, error)
+	grant.GroupStore
 }
 
 // ClientStore is what the page needs of registration.Store.
@@ -42,11 +42,6 @@ type ClientStore interface {
 // ResourceStore is what the page needs of resource.Store.
 type ResourceStore interface {
 	GetResource(ctx context.Context, canonical string) (resource.Resource, error)
-}
-
-// ConsentStore is what the page needs of consent.Store.
-type ConsentStore interface {
-	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
 }
 
 // SessionStore is what the page needs of login.SessionStore.
@@ -69,7 +64,7 @@ type Options struct {
 	Grants       GrantStore
 	Clients      ClientStore
 	Resources    ResourceStore
-	Consents     ConsentStore
+	Consents     grant.ConsentStore
 	Audit        audit.Store
 	Tx           store.Transactor
 

@@ -214,13 +214,8 @@ func (h *Handler) disconnect(w http.ResponseWriter, r *http.Request, s *flow.Ses
 
 func (h *Handler) end(ctx context.Context, subject string, a app) error {
 	now := h.o.Now()
-	// the consent first: a request that relies on it at this moment then either
-	// finds it gone or has made its grant, which ends with the others
-	if err := h.o.Consents.DeleteConsents(ctx, subject, a.clientID, a.resource); err != nil {
-		return err
-	}
-	n, err := h.o.Grants.EndGrants(ctx, grant.Filter{Subject: subject, ClientID: a.clientID, Resource: a.resource},
-		grant.ReasonDisconnected, now)
+	group := grant.Filter{Subject: subject, ClientID: a.clientID, Resource: a.resource}
+	n, err := grant.EndAll(ctx, h.o.Consents, h.o.Grants, group, grant.ReasonDisconnected, now)
 	if err != nil {
 		return err
 	}

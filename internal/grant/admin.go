@@ -13,8 +13,7 @@ type AdminStore interface {
 	store.Transactor
 	audit.Store
 	Store
-	// DeleteConsents is consent.Store's.
-	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+	ConsentStore
 }
 
 // Admin ends grants for an operator, by the command line and later the console

@@ -9,6 +9,28 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/store"
 )
 
+// ConsentStore is consent.Store's part in the end of grants.
+type ConsentStore interface {
+	// DeleteConsents forgets the consents that the fields name; "" is any.
+	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+}
+
+// GroupStore is Store's part in the end of many grants.
+type GroupStore interface {
+	EndGrants(ctx context.Context, f Filter, reason string, now time.Time) (int, error)
+}
+
+// EndAll forgets the consents to whom and what f names, and ends its grants, in
+// the caller's transaction; it returns how many it ended. The consents go first: a
+// request that relies on one at this moment then finds it gone or has made its
+// grant, which ends with the others (RT-11).
+func EndAll(ctx context.Context, consents ConsentStore, grants GroupStore, f Filter, reason string, now time.Time) (int, error) {
+	if err := consents.DeleteConsents(ctx, f.Subject, f.ClientID, f.Resource); err != nil {
+		return 0, err
+	}
+	return grants.EndGrants(ctx, f, reason, now)
+}
+
 // Ender ends one grant for good: an operator does, and the alarm of a token that
 // came twice. Every field is required.
 type Ender struct {
@@ -17,11 +39,8 @@ type Ender struct {
 	Grants interface {
 		EndGrant(ctx context.Context, id, reason string, now time.Time) (bool, error)
 	}
-	// Consents is consent.Store's.
-	Consents interface {
-		DeleteConsents(ctx context.Context, subject, clientID, resource string) error
-	}
-	Audit audit.Store
+	Consents ConsentStore
+	Audit    audit.Store
 }
 
 // errEnded undoes a transaction that found the grant ended by somebody else.

@@ -19,24 +19,14 @@ import (
 // allows it.
 var ErrLastOperator = errors.New("this is the last enabled operator")
 
-// GrantEnder ends grants; grant.Store has it.
-type GrantEnder interface {
-	EndGrants(ctx context.Context, f grant.Filter, reason string, now time.Time) (int, error)
-}
-
-// ConsentDeleter forgets remembered consents; consent.Store has it.
-type ConsentDeleter interface {
-	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
-}
-
 // AccountOptions configures NewAccounts. Every field but Now is required.
 type AccountOptions struct {
 	Users     UserStore
 	Sessions  SessionStore
 	Devices   DeviceStore
 	Setup     SetupStore
-	Grants    GrantEnder
-	Consents  ConsentDeleter
+	Grants    grant.GroupStore
+	Consents  grant.ConsentStore
 	Audit     audit.Store
 	Tx        store.Transactor
 	Passwords *Passwords
@@ -276,10 +266,7 @@ func (a *Accounts) endAll(ctx context.Context, subject, reason string) error {
 	if err := a.o.Devices.DeleteDevices(ctx, subject); err != nil {
 		return err
 	}
-	if err := a.o.Consents.DeleteConsents(ctx, subject, "", ""); err != nil {
-		return err
-	}
-	n, err := a.o.Grants.EndGrants(ctx, grant.Filter{Subject: subject}, reason, a.o.Now())
+	n, err := grant.EndAll(ctx, a.o.Consents, a.o.Grants, grant.Filter{Subject: subject}, reason, a.o.Now())
 	if err != nil || n == 0 {
 		return err
 	}

@@ -25,10 +25,8 @@ type AdminStore interface {
 	// UnmarkDefault takes the default mark from every resource but the one with
 	// this canonical identifier, and returns the identifiers that had it.
 	UnmarkDefault(ctx context.Context, canonical string, now time.Time) ([]string, error)
-	// EndGrants is grant.Store's.
-	EndGrants(ctx context.Context, f grant.Filter, reason string, now time.Time) (int, error)
-	// DeleteConsents is consent.Store's.
-	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+	grant.GroupStore
+	grant.ConsentStore
 }
 
 // Admin changes resources for an operator. Each change and its audit event are
@@ -152,10 +150,7 @@ func (a *Admin) Remove(ctx context.Context, identifier string) (Removal, error) 
 		if err != nil {
 			return err
 		}
-		if err := a.Store.DeleteConsents(ctx, "", "", r.Identifier); err != nil {
-			return err
-		}
-		n, err := a.Store.EndGrants(ctx, grant.Filter{Resource: r.Identifier}, grant.ReasonResource, a.now())
+		n, err := grant.EndAll(ctx, a.Store, a.Store, grant.Filter{Resource: r.Identifier}, grant.ReasonResource, a.now())
 		if err != nil {
 			return err
 		}

@@ -219,9 +219,9 @@ func TestVerifiedAndBlocked(t *testing.T) {
 	b.at("Let “Quill Desktop” use", 200)
 	d.Run(t, "", "client", "block", program.id, "--yes")
 	b.answer("allow") // too late
-	b.at("does not allow this app", 403)
+	b.at("does not allow this app", 400)
 	b.goTo(program.authorizeURL())
-	b.at("does not allow this app", 403)
+	b.at("does not allow this app", 400)
 	b.look("blocked")
 	if got := program.refresh(held.RefreshToken); got.RefreshToken != "" || got.Error == "" {
 		t.Errorf("a blocked app was given a token (%q)", got.Error)
