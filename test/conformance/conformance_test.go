@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 const (
 	email    = "ada@example.com"
 	password = "correct horse battery staple"
-	node     = "node_modules/node/bin/node"
 	suite    = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 )
 
@@ -42,7 +40,7 @@ type result struct {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	installNode(t)
+	launch.InstallNode(t)
 	o := launch.ServeOstiary(t, "")
 	o.AddUser(t, email, password)
 	resource := o.ServeNotes(t)
@@ -91,7 +89,7 @@ func runSuite(t *testing.T, version string, args ...string) map[string][]result 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(ctx, node, append([]string{suite, "authorization", "--spec-version", version, "--output-dir", dir}, args...)...)
+	cmd := exec.CommandContext(ctx, launch.Node, append([]string{suite, "authorization", "--spec-version", version, "--output-dir", dir}, args...)...)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -156,22 +154,4 @@ func scenarioOf(folder string) string {
 		}
 	}
 	return folder
-}
-
-var install sync.Once
-
-// installNode installs what package-lock.json says unless it is there.
-func installNode(t *testing.T) {
-	t.Helper()
-	install.Do(func() {
-		if _, err := os.Stat(node); err == nil {
-			return
-		}
-		if out, err := exec.Command("npm", "ci").CombinedOutput(); err != nil {
-			t.Errorf("npm ci: %v\n%s", err, out)
-		}
-	})
-	if _, err := os.Stat(node); err != nil {
-		t.Fatalf("node is not installed; run npm ci in test/conformance: %v", err)
-	}
 }

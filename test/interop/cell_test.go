@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,10 +20,8 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
+	"github.com/ostiary-auth/ostiary/test/testkit/launch"
 )
-
-// node is installed with the drivers' packages.
-const node = "node_modules/node/bin/node"
 
 // patience is how long a driver may take on a machine with much else to do.
 const patience = 3 * time.Minute
@@ -299,14 +296,14 @@ func (p *place) addClient(t *testing.T, kind string, o *order) {
 func nodeDriver(file string) driver {
 	return func(t *testing.T, o order) result {
 		t.Helper()
-		installNode(t)
+		launch.InstallNode(t)
 		input, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, node, file)
+		cmd := exec.CommandContext(ctx, launch.Node, file)
 		cmd.Env = append(os.Environ(), "CELL="+string(input), "SCRATCH="+t.TempDir())
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -329,22 +326,4 @@ func stepsIn(t *testing.T, stdout *bytes.Buffer) (steps []string) {
 		steps = append(steps, line.Step)
 	}
 	return steps
-}
-
-var install sync.Once
-
-// installNode installs what package-lock.json says unless it is there.
-func installNode(t *testing.T) {
-	t.Helper()
-	install.Do(func() {
-		if _, err := os.Stat(node); err == nil {
-			return
-		}
-		if out, err := exec.Command("npm", "ci").CombinedOutput(); err != nil {
-			t.Errorf("npm ci: %v\n%s", err, out)
-		}
-	})
-	if _, err := os.Stat(node); err != nil {
-		t.Fatalf("node is not installed; run npm ci in test/interop: %v", err)
-	}
 }
