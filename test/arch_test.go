@@ -145,6 +145,7 @@ var only = map[string][]string{
 	"github.com/chromedp/cdproto":         {"test"},
 	"github.com/chromedp/chromedp":        {"test"},
 	"golang.org/x/oauth2":                 {"test"},
+	"github.com/mark3labs/mcp-go":         {"resourceserver/mcpgo", "examples", "test"},
 	module + "/internal/config":           {"internal/app", "cmd", "test"},
 }
 
@@ -174,8 +175,8 @@ func TestMiddlewareIsLight(t *testing.T) {
 		"html/template", "text/template", module + "/web", module + "/migrations", module + "/authserver", module + "/internal/sqlstore", module + "/internal/config", module + "/registration"}
 	seen := false
 	for _, p := range all(t) {
-		if !within(p.ImportPath, []string{"resourceserver", "authclient", "metadata"}) {
-			continue
+		if !within(p.ImportPath, []string{"resourceserver", "authclient", "metadata"}) || short(p.ImportPath) == "resourceserver/mcpgo" {
+			continue // mcp-go itself compiles templates and database/sql/driver, by cast and uuid
 		}
 		seen = seen || short(p.ImportPath) == "resourceserver"
 		for _, dep := range p.Deps {
@@ -188,6 +189,30 @@ func TestMiddlewareIsLight(t *testing.T) {
 	}
 	if !seen {
 		t.Error("resourceserver was not looked at")
+	}
+}
+
+// Each SDK is compiled by who uses it: the middleware alone brings none, and one
+// adapter not the other's.
+func TestAdaptersAreApart(t *testing.T) {
+	t.Parallel()
+	goSDK, mcpGo := "github.com/modelcontextprotocol/go-sdk/", "github.com/mark3labs/mcp-go/"
+	brings := map[string][]string{"resourceserver": nil, "resourceserver/mcpsdk": {goSDK}, "resourceserver/mcpgo": {mcpGo}}
+	for _, p := range all(t) {
+		allowed, ok := brings[short(p.ImportPath)]
+		if !ok {
+			continue
+		}
+		delete(brings, short(p.ImportPath))
+		for _, sdk := range []string{goSDK, mcpGo} {
+			reaches := slices.ContainsFunc(p.Deps, func(dep string) bool { return strings.HasPrefix(dep, sdk) })
+			if reaches != slices.Contains(allowed, sdk) {
+				t.Errorf("%s reaches %s: %t", short(p.ImportPath), sdk, reaches)
+			}
+		}
+	}
+	if len(brings) > 0 {
+		t.Errorf("not looked at: %v", brings)
 	}
 }
 
