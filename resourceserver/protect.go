@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
@@ -67,12 +68,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) bool {
 		s.refuse(w, r, err)
 		return true
 	}
-	switch {
-	case s.paths[r.URL.Path]:
-		s.serveMetadata(w, r)
-		return true
-	case s.legacyPaths[r.URL.Path]:
-		s.legacy.serve(w, r)
+	if s.serveDocument(w, r) {
 		return true
 	}
 	if err := s.door.checkOrigin(r); err != nil {
@@ -82,6 +78,22 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) bool {
 	s.door.allowBrowsers(w.Header(), r)
 	if isPreflight(r) {
 		writePreflight(w, r)
+		return true
+	}
+	return false
+}
+
+// serveDocument answers at the well-known paths, and reports whether it has. All
+// of them begin alike (RFC 8615), so other requests are not looked up.
+func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request) bool {
+	switch path := r.URL.Path; {
+	case !strings.HasPrefix(path, "/.well-known/"):
+		return false
+	case s.paths[path]:
+		s.serveMetadata(w, r)
+		return true
+	case s.legacyPaths[path]:
+		s.legacy.serve(w, r)
 		return true
 	}
 	return false
