@@ -1,21 +1,13 @@
 package registration
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
 // NewSecret returns a client secret of 256 random bits in [A-Za-z0-9_-] (D16, A16).
-func NewSecret() oauth.Secret {
-	var b [32]byte
-	_, _ = rand.Read(b[:])
-	return oauth.Secret(base64.RawURLEncoding.EncodeToString(b[:]))
-}
+func NewSecret() oauth.Secret { return oauth.NewSecret() }
 
 // HashSecret returns what is stored of a secret. A fast hash is right for 256
 // random bits; bcrypt would let anybody spend our CPU at /token (D16).
@@ -24,11 +16,9 @@ func HashSecret(clientID string, secret oauth.Secret) []byte {
 }
 
 // hashed is the hash of a secret under a label of its kind and its owner's ID, ""
-// for none (D16). The IDs of clients that have secrets are of one length, so nothing
-// needs a separator.
+// for none (D16).
 func hashed(label, owner string, secret oauth.Secret) []byte {
-	sum := sha256.Sum256([]byte(label + owner + secret.Reveal()))
-	return sum[:]
+	return oauth.HashSecret(label, owner, secret)
 }
 
 // CheckSecret reports whether secret is the client's at now: the current one, or
@@ -41,9 +31,7 @@ func (c *Client) CheckSecret(secret oauth.Secret, now time.Time) bool {
 	return current || old
 }
 
-func matches(stored, hash []byte) bool {
-	return len(stored) == sha256.Size && subtle.ConstantTimeCompare(stored, hash) == 1
-}
+func matches(stored, hash []byte) bool { return oauth.SameHash(stored, hash) }
 
 // UsesSecret reports whether the client authenticates with a secret.
 func (c *Client) UsesSecret() bool {

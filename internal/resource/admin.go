@@ -25,6 +25,9 @@ type AdminStore interface {
 	// UnmarkDefault takes the default mark from every resource but the one with
 	// this canonical identifier, and returns the identifiers that had it.
 	UnmarkDefault(ctx context.Context, canonical string, now time.Time) ([]string, error)
+	// SetCredential replaces the credential of the resource with this canonical
+	// identifier, or returns store.ErrNotFound. The zero value removes it.
+	SetCredential(ctx context.Context, canonical string, c Credential, now time.Time) error
 	grant.GroupStore
 	grant.ConsentStore
 }
@@ -100,7 +103,7 @@ func (a *Admin) prepare(ctx context.Context, r Resource) (Resource, error) {
 	if err != nil {
 		return Resource{}, err
 	}
-	r.Canonical, r.Unregistered = canonical, false
+	r.Canonical, r.Unregistered, r.Credential = canonical, false, Credential{}
 	if r.Name == "" {
 		r.Name = DefaultName(canonical)
 	}
@@ -121,7 +124,7 @@ func (a *Admin) Update(ctx context.Context, identifier string, change func(*Reso
 		if err := change(&r); err != nil {
 			return err
 		}
-		r.Identifier, r.Canonical, r.CreatedAt = before.Identifier, before.Canonical, before.CreatedAt
+		r.Identifier, r.Canonical, r.Credential, r.CreatedAt = before.Identifier, before.Canonical, before.Credential, before.CreatedAt
 		if err := r.Check(); err != nil {
 			return err
 		}

@@ -28,8 +28,11 @@ type Resource struct {
 	ClaimedName string
 	// Unregistered marks a loopback resource of development mode that has no row (D4).
 	Unregistered bool
-	CreatedAt    time.Time
-	UpdatedAt    time.Time
+	// Credential is what the MCP server asks about tokens with; the zero value is
+	// none.
+	Credential Credential
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
 }
 
 // Risk says how much harm a scope can do.
@@ -72,7 +75,8 @@ type Store interface {
 	GetResource(ctx context.Context, canonical string) (Resource, error)
 	// ListResources returns all resources by identifier.
 	ListResources(ctx context.Context) ([]Resource, error)
-	// UpdateResource replaces every field but Canonical and CreatedAt, or returns store.ErrNotFound.
+	// UpdateResource replaces every field but Canonical, CreatedAt and Credential,
+	// which is SetCredential's, or returns store.ErrNotFound.
 	UpdateResource(ctx context.Context, r Resource) error
 	// DeleteResource removes the row, or returns store.ErrNotFound.
 	DeleteResource(ctx context.Context, canonical string) error

@@ -11,11 +11,13 @@ import (
 
 var _ resource.AdminStore = (*Store)(nil)
 
-const resourceColumns = `canonical, identifier, name, claimed_name, is_default, scopes, created_at, updated_at`
+const resourceColumns = `canonical, identifier, name, claimed_name, is_default, scopes, created_at, updated_at,
+	COALESCE(introspection_id, ''), secret_hash, old_secret_hash, old_secret_expires_at`
 
-// CreateResource implements resource.Store.
+// CreateResource implements resource.Store. A new resource has no credential.
 func (s *Store) CreateResource(ctx context.Context, r resource.Resource) error {
-	const q = `INSERT INTO resources (` + resourceColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	const q = `INSERT INTO resources (canonical, identifier, name, claimed_name, is_default, scopes, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	_, err := s.exec(ctx, q, r.Canonical, r.Identifier, r.Name, r.ClaimedName, r.Default, toJSON(r.Scopes),
 		millis(r.CreatedAt), millis(r.UpdatedAt))
 	if err != nil {
@@ -80,6 +82,28 @@ func (s *Store) UnmarkDefault(ctx context.Context, canonical string, now time.Ti
 	return identifiers, nil
 }
 
+// SetCredential implements resource.AdminStore.
+func (s *Store) SetCredential(ctx context.Context, canonical string, c resource.Credential, now time.Time) error {
+	const q = `UPDATE resources SET introspection_id = $2, secret_hash = $3, old_secret_hash = $4,
+		old_secret_expires_at = $5, updated_at = $6 WHERE canonical = $1`
+	id := sql.NullString{String: c.ID, Valid: c.Exists()} // several resources have none
+	err := s.execOne(ctx, q, canonical, id, c.SecretHash, c.OldSecretHash, millis(c.OldSecretExpiresAt), millis(now))
+	if err != nil {
+		return fmt.Errorf("set credential of resource: %w", err)
+	}
+	return nil
+}
+
+// ResourceByCredential implements authserver.ResourceCredentials.
+func (s *Store) ResourceByCredential(ctx context.Context, id string) (resource.Resource, error) {
+	const q = `SELECT ` + resourceColumns + ` FROM resources WHERE introspection_id = $1`
+	r, err := scanResource(func(dest ...any) error { return s.row(ctx, q, []any{id}, dest...) })
+	if err != nil {
+		return resource.Resource{}, fmt.Errorf("find resource by credential: %w", err)
+	}
+	return r, nil
+}
+
 // DeleteResource implements resource.Store.
 func (s *Store) DeleteResource(ctx context.Context, canonical string) error {
 	const q = `DELETE FROM resources WHERE canonical = $1`
@@ -92,11 +116,13 @@ func (s *Store) DeleteResource(ctx context.Context, canonical string) error {
 func scanResource(scan func(dest ...any) error) (resource.Resource, error) {
 	var r resource.Resource
 	var scopes string
-	var created, updated sql.NullInt64
-	err := scan(&r.Canonical, &r.Identifier, &r.Name, &r.ClaimedName, &r.Default, &scopes, &created, &updated)
+	var created, updated, oldExpires sql.NullInt64
+	c := &r.Credential
+	err := scan(&r.Canonical, &r.Identifier, &r.Name, &r.ClaimedName, &r.Default, &scopes, &created, &updated,
+		&c.ID, &c.SecretHash, &c.OldSecretHash, &oldExpires)
 	if err != nil {
 		return resource.Resource{}, err
 	}
-	r.CreatedAt, r.UpdatedAt = timeOf(created), timeOf(updated)
+	r.CreatedAt, r.UpdatedAt, c.OldSecretExpiresAt = timeOf(created), timeOf(updated), timeOf(oldExpires)
 	return r, fromJSON(scopes, &r.Scopes)
 }
