@@ -24,23 +24,26 @@ func (s *Server) Metadata(ctx context.Context, registrationOpen bool) (metadata.
 		return metadata.AuthorizationServer{}, err
 	}
 	doc := metadata.AuthorizationServer{
-		Issuer:                                 s.o.Issuer,
-		AuthorizationEndpoint:                  s.o.Issuer + pathAuthorize,
-		TokenEndpoint:                          s.o.Issuer + pathToken,
-		RevocationEndpoint:                     s.o.Issuer + pathRevoke,
-		JWKSURI:                                s.o.Issuer + pathJWKS,
-		ScopesSupported:                        scopes,
-		ResponseTypesSupported:                 []string{"code"},
-		ResponseModesSupported:                 []string{"query"},
-		GrantTypesSupported:                    s.grantTypesSupported(),
-		TokenEndpointAuthMethodsSupported:      slices.Clone(tokenAuthMethods),
-		RevocationEndpointAuthMethodsSupported: slices.Clone(tokenAuthMethods),
+		Issuer:                                    s.o.Issuer,
+		AuthorizationEndpoint:                     s.o.Issuer + pathAuthorize,
+		TokenEndpoint:                             s.o.Issuer + pathToken,
+		RevocationEndpoint:                        s.o.Issuer + pathRevoke,
+		IntrospectionEndpoint:                     s.o.Issuer + pathIntrospect,
+		JWKSURI:                                   s.o.Issuer + pathJWKS,
+		ScopesSupported:                           scopes,
+		ResponseTypesSupported:                    []string{"code"},
+		ResponseModesSupported:                    []string{"query"},
+		GrantTypesSupported:                       s.grantTypesSupported(),
+		TokenEndpointAuthMethodsSupported:         slices.Clone(tokenAuthMethods),
+		RevocationEndpointAuthMethodsSupported:    slices.Clone(tokenAuthMethods),
+		IntrospectionEndpointAuthMethodsSupported: slices.Clone(introspectionAuthMethods),
 		// REQUIRED with private_key_jwt
-		TokenEndpointAuthSigningAlgValuesSupported:      registration.AssertionAlgorithms(),
-		RevocationEndpointAuthSigningAlgValuesSupported: registration.AssertionAlgorithms(),
-		CodeChallengeMethodsSupported:                   []string{"S256"},
-		AuthorizationResponseISSParameterSupported:      true, // RFC 9207 §3, A6
-		PromptValuesSupported:                           []string{"none", "login", "consent"},
+		TokenEndpointAuthSigningAlgValuesSupported:         registration.AssertionAlgorithms(),
+		RevocationEndpointAuthSigningAlgValuesSupported:    registration.AssertionAlgorithms(),
+		IntrospectionEndpointAuthSigningAlgValuesSupported: registration.AssertionAlgorithms(),
+		CodeChallengeMethodsSupported:                      []string{"S256"},
+		AuthorizationResponseISSParameterSupported:         true, // RFC 9207 §3, A6
+		PromptValuesSupported:                              []string{"none", "login", "consent"},
 	}
 	doc.ClientIDMetadataDocumentSupported = s.o.ClientDocuments
 	if registrationOpen {

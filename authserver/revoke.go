@@ -2,7 +2,6 @@ package authserver
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/ostiary-auth/ostiary/internal/audit"
@@ -57,12 +56,8 @@ func (s *Server) revocable(u *unit, token oauth.Secret) (grant.Grant, bool) {
 		}
 		return u.loaded.Grant, true
 	}
-	payload, _, err := s.o.Keys.Verify(oauth.TypeAccessToken, token.Reveal())
-	if err != nil {
-		return grant.Grant{}, false
-	}
-	var claims accessTokenClaims
-	if err := json.Unmarshal(payload, &claims); err != nil || claims.Issuer != s.o.Issuer || claims.ClientID != u.client.ID {
+	claims, ok := s.readAccessToken(token)
+	if !ok || claims.ClientID != u.client.ID {
 		return grant.Grant{}, false
 	}
 	return grant.Grant{ID: claims.GrantID, Subject: claims.Subject, Resource: claims.Audience}, true

@@ -1,5 +1,5 @@
 // Package authserver is the OAuth 2.1 authorization server: the authorization,
-// token and revocation endpoints, the dispatcher that leads a person through
+// token, revocation and introspection endpoints, the dispatcher that leads a person through
 // sign-in and consent, and the page that sends them back. It alone imports
 // fosite, which parses and validates requests and drives our handlers (D21).
 // Clients come from registration, approvals from consent, people from
@@ -7,7 +7,7 @@
 // one statement or one transaction there.
 //
 // It implements OAuth 2.1 (draft-ietf-oauth-v2-1-13), RFC 6750, 7009, 7521,
-// 7523, 7636, 8252, 8707, 9068 and 9207.
+// 7523, 7636, 7662, 8252, 8707, 9068 and 9207.
 package authserver
 
 import (
@@ -68,6 +68,10 @@ type Options struct {
 	Assertions registration.AssertionStore
 	// Guesses, when set, bounds wrong client secrets (CA-12).
 	Guesses Guesses
+	// Credentials are those of MCP servers that ask about tokens. Required.
+	Credentials ResourceCredentials
+	// Introspections, when set, bounds how often one may ask about tokens (IR-10).
+	Introspections AskLimit
 	// Resources matches resource indicators. Required.
 	Resources Resources
 	// Sessions are the browser sessions. Required.
@@ -149,7 +153,7 @@ func New(o Options) (*Server, error) {
 	if o.Edge == nil || o.Pages == nil || o.Log == nil || o.Now == nil || o.Secrets == nil || o.Keys == nil ||
 		o.Tx == nil || o.Grants == nil || o.Redemptions == nil || o.Requests == nil || o.Consents == nil ||
 		o.Audit == nil || o.Clients == nil || o.SessionRows == nil || o.Resolver == nil || o.Resources == nil || o.Sessions == nil ||
-		o.ClientKeys == nil || o.Assertions == nil {
+		o.ClientKeys == nil || o.Assertions == nil || o.Credentials == nil {
 		return nil, errors.New("authserver: a required option is missing")
 	}
 	defaultTo(&o.AccessTokenLifetime, 10*time.Minute)
@@ -179,6 +183,10 @@ func defaultTo(d *time.Duration, v time.Duration) {
 // /authorize only turns into a GET (OpenID Connect Core §3.1.2.1).
 func CrossSitePatterns() []string { return []string{"POST " + pathAuthorize} }
 
+// SameOriginPatterns are the endpoints that pages of other origins may not call: who
+// asks about tokens is a server, and no browser (A7).
+func SameOriginPatterns() []string { return []string{"POST " + pathIntrospect} }
+
 // Routes mounts the endpoints: pages for the browser's part of the flow,
 // endpoints for clients.
 func (s *Server) Routes(pages, endpoints *http.ServeMux) {
@@ -189,14 +197,16 @@ func (s *Server) Routes(pages, endpoints *http.ServeMux) {
 	pages.Handle("GET "+pathReturn+"/{once}", page(s.handleReturn))
 	endpoints.Handle("POST "+pathToken, json(s.handleToken))
 	endpoints.Handle("POST "+pathRevoke, json(s.handleRevoke))
+	endpoints.Handle("POST "+pathIntrospect, json(s.handleIntrospect))
 }
 
 // Paths below the issuer's (D25).
 const (
-	pathAuthorize = "/authorize"
-	pathReturn    = "/return"
-	pathToken     = "/token"
-	pathRevoke    = "/revoke"
-	pathSignIn    = "/sign-in"
-	pathConsent   = "/consent"
+	pathAuthorize  = "/authorize"
+	pathReturn     = "/return"
+	pathToken      = "/token"
+	pathRevoke     = "/revoke"
+	pathIntrospect = "/introspect"
+	pathSignIn     = "/sign-in"
+	pathConsent    = "/consent"
 )

@@ -48,6 +48,10 @@ type AuthorizationServer struct {
 	// IntrospectionEndpointAuthMethodsSupported is
 	// introspection_endpoint_auth_methods_supported. OPTIONAL.
 	IntrospectionEndpointAuthMethodsSupported []string `json:"introspection_endpoint_auth_methods_supported,omitempty"`
+	// IntrospectionEndpointAuthSigningAlgValuesSupported is
+	// introspection_endpoint_auth_signing_alg_values_supported. REQUIRED with
+	// private_key_jwt.
+	IntrospectionEndpointAuthSigningAlgValuesSupported []string `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"`
 	// DeviceAuthorizationEndpoint is device_authorization_endpoint (RFC 8628 §4). OPTIONAL.
 	DeviceAuthorizationEndpoint string `json:"device_authorization_endpoint,omitempty"`
 	// CodeChallengeMethodsSupported is code_challenge_methods_supported. MCP

@@ -47,6 +47,10 @@ const attemptsPerRegistration = 10
 // secretsPerMinute bounds wrong secrets of one client from one network source (CA-12).
 const secretsPerMinute = 30
 
+// introspectionBurst is how many seconds' worth of questions about tokens one asker
+// may send at once: an MCP server that starts knows no token.
+const introspectionBurst = 10
+
 // How many documents with clients' keys this process fetches in a minute: from
 // one host and in all for clients that nobody ever approved, and for each client
 // that somebody did, whose one URL is fetched twice at most.
@@ -140,14 +144,16 @@ func (a *App) routers() ([]router, error) {
 	}
 	errs = append(errs, err)
 	guesses, guessErr := ratelimit.New(ratelimit.Options{PerSource: secretsPerMinute, Period: time.Minute, Now: a.o.Now})
-	errs = append(errs, guessErr)
+	introspections, askErr := ratelimit.New(ratelimit.Options{PerSource: introspectionBurst * a.cfg.IntrospectionsPerSecond,
+		Period: introspectionBurst * time.Second, Now: a.o.Now})
+	errs = append(errs, guessErr, askErr)
 	resolver, err := a.resolver()
 	errs = append(errs, err)
 	a.auth, err = authserver.New(authserver.Options{
 		Issuer: a.cfg.Issuer, Edge: a.edge, Pages: a.pages, Log: a.o.Log, Now: a.o.Now, Secrets: a.Secrets, Keys: a.Keys,
 		Tx: a.db, Grants: a.db, Redemptions: a.db, Requests: a.db, Consents: a.db, Audit: a.db, Clients: a.db, SessionRows: a.db,
 		Resolver: resolver, ClientDocuments: resolver.Documents != nil, Resources: a.Registry, Sessions: a.sessions,
-		ClientKeys: clientKeys, Assertions: a.db, Guesses: guesses,
+		ClientKeys: clientKeys, Assertions: a.db, Guesses: guesses, Credentials: a.db, Introspections: introspections,
 		AccessTokenLifetime: a.cfg.AccessTokenLifetime, CodeLifetime: a.cfg.CodeLifetime,
 		RefreshIdle: a.cfg.RefreshIdle, RefreshAbsolute: a.cfg.RefreshAbsolute,
 		LoopbackRefreshAbsolute: a.cfg.LoopbackRefreshAbsolute, RefreshRetryWindow: a.cfg.RefreshRetryWindow,
@@ -219,7 +225,7 @@ func (a *App) mount(routers []router) error {
 	}
 	a.public = a.edge.Site(endpoint.SiteOptions{Issuer: a.cfg.IssuerURL(), Hosts: a.cfg.AllowedHosts,
 		Development: a.cfg.Dev(), TrustedProxies: a.cfg.Proxies(), Root: root, Pages: pages, Endpoints: endpoints,
-		CrossSite: authserver.CrossSitePatterns(), CORS: endpoint.CORS})
+		CrossSite: authserver.CrossSitePatterns(), CORS: endpoint.CORS, SameOrigin: authserver.SameOriginPatterns()})
 	return nil
 }
 

@@ -126,6 +126,10 @@ type Config struct {
 	// RegistrationPerHourTotal bounds registrations from everywhere together, in
 	// the same way.
 	RegistrationPerHourTotal int `yaml:"registration_per_hour_total" env:"REGISTRATION_PER_HOUR_TOTAL"`
+	// IntrospectionsPerSecond bounds how often one MCP server, or client, may ask this
+	// process about tokens; ten seconds' worth may come at once. Above it the answer
+	// is 429.
+	IntrospectionsPerSecond int `yaml:"introspections_per_second" env:"INTROSPECTIONS_PER_SECOND"`
 	// OutboundAllowHosts are hosts that may be asked for a client's documents and
 	// keys although they are private or listen on another port than 443: "host" or
 	// "host:port", exact. Without it ostiary asks public https hosts only.
@@ -191,6 +195,7 @@ func Default() *Config {
 		ClientIdleExpiry:         90 * 24 * time.Hour,
 		RegistrationPerHour:      300,
 		RegistrationPerHourTotal: 3000,
+		IntrospectionsPerSecond:  300,
 		CIMD:                     "on",
 		CIMDPerHour:              600,
 		ResourceOriginMatch:      true,

@@ -260,6 +260,7 @@ func (k *checker) lifetimes() {
 func (k *checker) limits() {
 	k.between("registration_per_hour", k.RegistrationPerHour, 1, 1_000_000)
 	k.between("registration_per_hour_total", k.RegistrationPerHourTotal, 1, 1_000_000)
+	k.between("introspections_per_second", k.IntrospectionsPerSecond, 1, 100_000)
 	k.between("password_hashing_at_once", k.PasswordHashingAtOnce, 0, 1024)
 }
 

@@ -63,6 +63,8 @@ func (s *site) program(mux *http.ServeMux) http.Handler {
 	managing := s.CORS(h, append(slices.Clone(read), http.MethodPut, http.MethodDelete)...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
+		case slices.Contains(s.SameOrigin, patternOf(mux, r, http.MethodPost)):
+			h.ServeHTTP(w, r)
 		case takes(mux, r, http.MethodPost):
 			writing.ServeHTTP(w, r)
 		case takes(mux, r, http.MethodPut):
@@ -76,10 +78,15 @@ func (s *site) program(mux *http.ServeMux) http.Handler {
 // takes reports whether the path of r has a route for the method. A route
 // without a method is a document, which is only read.
 func takes(mux *http.ServeMux, r *http.Request, method string) bool {
+	return strings.HasPrefix(patternOf(mux, r, method), method+" ")
+}
+
+// patternOf returns the pattern that serves the path of r by method, "" for none.
+func patternOf(mux *http.ServeMux, r *http.Request, method string) string {
 	as := r.WithContext(r.Context())
 	as.Method = method
 	_, pattern := mux.Handler(as)
-	return strings.HasPrefix(pattern, method+" ")
+	return pattern
 }
 
 // people serves the mux of pages: 405 is a page, and a POST from another

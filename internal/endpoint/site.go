@@ -44,6 +44,9 @@ type SiteOptions struct {
 	// CORS, when set, wraps Root and Endpoints, their errors and their preflight
 	// requests included, for the methods that the path has (rule A7); never Pages.
 	CORS func(next http.Handler, methods ...string) http.Handler
+	// SameOrigin lists patterns of Endpoints, spelt as registered, that CORS leaves
+	// out: endpoints that no browser asks.
+	SameOrigin []string
 }
 
 // site is the handler made of SiteOptions.
