@@ -19,8 +19,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	// protect:begin
 	"github.com/ostiary-auth/ostiary/resourceserver"
 	"github.com/ostiary-auth/ostiary/resourceserver/mcpsdk"
+	// protect:end
 )
 
 func main() {
@@ -57,21 +59,8 @@ func run(ctx context.Context, listen, issuer, resource string) error {
 	return nil
 }
 
-// newHandler puts the MCP server behind the resource server: these lines are
-// all that protection takes.
+// newHandler makes the MCP server. What protects it stands between the marks.
 func newHandler(issuer, resource string) (http.Handler, error) {
-	rs, err := resourceserver.New(resourceserver.Options{
-		Issuer: issuer, Resource: resource, Name: "Notes",
-		Scopes: []string{"notes:read"},
-		Operations: map[resourceserver.Operation][]string{
-			{Method: "tools/call", Name: "list_notes"}: {"notes:read"},
-			{Method: "tools/call", Name: "add_note"}:   {"notes:write"},
-		},
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
-	if err != nil {
-		return nil, err
-	}
 	u, err := url.Parse(resource)
 	if err != nil {
 		return nil, err
@@ -79,8 +68,17 @@ func newHandler(issuer, resource string) (http.Handler, error) {
 	server := newServer(&notebook{})
 	getServer := func(*http.Request) *mcp.Server { return server }
 	mux := http.NewServeMux()
-	mux.Handle(endpointPath(u), mcpsdk.Handler(mcp.NewStreamableHTTPHandler(getServer, nil)))
-	return rs.Protect(mux), nil
+	mux.Handle(endpointPath(u), mcp.NewStreamableHTTPHandler(getServer, nil))
+	// protect:begin
+	rs, err := resourceserver.New(resourceserver.Options{
+		Issuer: issuer, Resource: resource, Name: "Notes", Scopes: []string{"notes:read"}, Log: slog.Default(),
+		Operations: resourceserver.Tools(map[string][]string{"list_notes": {"notes:read"}, "add_note": {"notes:write"}}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rs.Protect(mcpsdk.Handler(mux)), nil
+	// protect:end
 }
 
 func endpointPath(resource *url.URL) string {

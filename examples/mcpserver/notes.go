@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ostiary-auth/ostiary/resourceserver/mcpsdk"
 )
 
 // maxNotes bounds one person's notes; they live in memory.
@@ -63,13 +65,13 @@ func (n *notebook) add(_ context.Context, req *mcp.CallToolRequest, in addInput)
 	return text("Noted."), nil, nil
 }
 
-// personOf tells whose call this is. The SDK's context is that of the session's
-// first request; TokenInfo is that of this very one.
+// personOf tells whose call this is.
 func personOf(req *mcp.CallToolRequest) (string, error) {
-	if req.Extra == nil || req.Extra.TokenInfo == nil || req.Extra.TokenInfo.UserID == "" {
+	token, ok := mcpsdk.Token(req)
+	if !ok {
 		return "", errors.New("the call carries no token")
 	}
-	return req.Extra.TokenInfo.UserID, nil
+	return token.Subject, nil
 }
 
 func text(s string) *mcp.CallToolResult {
