@@ -69,11 +69,7 @@ the other. What people allowed the client stays.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.rotateSecret(cmd, args[0], r)
 		}}
-	fs := cmd.Flags()
-	daysVar(fs, &r.keep, "keep-old", "how long the old secret stays good, a `duration` like 48h or 14d")
-	fs.StringVar(&r.until, "until", "", "until when it stays good, a `date` (its beginning, UTC) or a time like 2027-01-31T18:00:00Z")
-	fs.BoolVar(&r.now, "now", false, "end every earlier secret at once")
-	fs.BoolVar(&r.endOld, "end-old", false, "make no new secret, only end the old one")
+	r.flags(cmd)
 	r.given.flags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("keep-old", "until", "now", "end-old")
 	cmd.MarkFlagsMutuallyExclusive("end-old", "secret-stdin")
@@ -108,6 +104,15 @@ func (c *cli) rotateSecret(cmd *cobra.Command, id string, r rotation) error {
 		}
 		return c.printRotated(cmd, client, made)
 	})
+}
+
+// flags are those about the old secret.
+func (r *rotation) flags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	daysVar(fs, &r.keep, "keep-old", "how long the old secret stays good, a `duration` like 48h or 14d")
+	fs.StringVar(&r.until, "until", "", "until when it stays good, a `date` (its beginning, UTC) or a time like 2027-01-31T18:00:00Z")
+	fs.BoolVar(&r.now, "now", false, "end every earlier secret at once")
+	fs.BoolVar(&r.endOld, "end-old", false, "make no new secret, only end the old one")
 }
 
 // oldUntil is until when the old secret stays good, the zero time for no longer.
@@ -160,10 +165,6 @@ func (c *cli) printRotated(cmd *cobra.Command, client registration.Client, secre
 			_, _ = fmt.Fprintf(w, "client_secret  %s\n", secret.Reveal())
 			_, _ = fmt.Fprintln(c.err, "Keep the secret now: it is not shown again.")
 		}
-		if client.HasOldSecret(c.now()) {
-			_, _ = fmt.Fprintf(c.err, "The old secret works too until %s.\n", client.OldSecretExpiresAt.UTC().Format(time.RFC3339))
-		} else {
-			_, _ = fmt.Fprintln(c.err, "The old secret no longer works.")
-		}
+		c.tellOldSecret(client.HasOldSecret(c.now()), client.OldSecretExpiresAt)
 	})
 }

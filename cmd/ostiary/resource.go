@@ -37,19 +37,20 @@ Where no scope is marked default or required, the first one is the default.`
 func newResourceCmd(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "resource", Short: "Register and manage MCP servers (the resources that tokens open)"}
 	cmd.AddCommand(newResourceAddCmd(c), newResourceListCmd(c), newResourceShowCmd(c), newResourceUpdateCmd(c),
-		newResourceRemoveCmd(c))
+		newResourceRotateSecretCmd(c), newResourceRemoveCmd(c))
 	return cmd
 }
 
 // resourceFlags are the flags of add and update.
 type resourceFlags struct {
-	name      string
-	scopes    []string
-	isDefault bool
-	set       []string
-	remove    []string
-	offline   bool
-	allowHTTP bool
+	name          string
+	scopes        []string
+	isDefault     bool
+	set           []string
+	remove        []string
+	offline       bool
+	allowHTTP     bool
+	introspection bool
 }
 
 func newResourceAddCmd(c *cli) *cobra.Command {
@@ -76,7 +77,7 @@ audience of its tokens, exactly as it is given. What the server says of itself
 				if f.allowHTTP {
 					core.Resources.AllowHTTP = true
 				}
-				return c.addResource(cmd, core, cfg.Issuer, r, f.offline)
+				return c.addResource(cmd, core, cfg.Issuer, r, f)
 			})
 		}}
 	fs := cmd.Flags()
@@ -85,6 +86,7 @@ audience of its tokens, exactly as it is given. What the server says of itself
 	fs.BoolVar(&f.isDefault, "default", false, "use it for requests that name no resource")
 	fs.BoolVar(&f.offline, "offline", false, "do not ask the server about itself")
 	fs.BoolVar(&f.allowHTTP, "allow-http", false, "accept http for another host; tokens then travel unencrypted")
+	fs.BoolVar(&f.introspection, "introspection", false, "make a credential with which the server may ask about tokens (RFC 7662), printed once")
 	addJSON(cmd)
 	return cmd
 }
@@ -99,13 +101,20 @@ func checkDeclared(r resource.Resource) error {
 	return nil
 }
 
-func (c *cli) addResource(cmd *cobra.Command, core *app.Core, issuer string, r resource.Resource, offline bool) error {
+func (c *cli) addResource(cmd *cobra.Command, core *app.Core, issuer string, r resource.Resource, f resourceFlags) error {
 	// nobody waits for a server's answer to hear that the command was wrong
 	if err := core.Resources.CheckNew(cmd.Context(), r); err != nil {
 		return resourceError(r.Identifier, err)
 	}
-	if !offline {
+	if !f.offline {
 		c.takeClaims(cmd.Context(), issuer, &r)
+	}
+	if f.introspection {
+		added, secret, err := core.Resources.AddWithCredential(cmd.Context(), r)
+		if err != nil {
+			return resourceError(r.Identifier, err)
+		}
+		return c.printAddedResource(cmd, added, secret)
 	}
 	added, err := core.Resources.Add(cmd.Context(), r)
 	if err != nil {
@@ -320,13 +329,16 @@ type resourceView struct {
 	ClaimedName string           `json:"claimed_name,omitempty"`
 	Default     bool             `json:"default"`
 	Scopes      []resource.Scope `json:"scopes"`
-	CreatedAt   instant          `json:"created_at"`
-	UpdatedAt   instant          `json:"updated_at"`
+	// IntrospectionID is with what it asks about tokens.
+	IntrospectionID    string  `json:"introspection_client_id,omitempty"`
+	OldSecretExpiresAt instant `json:"old_secret_expires_at,omitzero"`
+	CreatedAt          instant `json:"created_at"`
+	UpdatedAt          instant `json:"updated_at"`
 }
 
 func newResourceView(r resource.Resource) resourceView {
 	v := resourceView{Resource: r.Identifier, Name: r.Name, ClaimedName: r.ClaimedName, Default: r.Default,
-		Scopes: r.Scopes, CreatedAt: instant{r.CreatedAt}, UpdatedAt: instant{r.UpdatedAt}}
+		Scopes: r.Scopes, IntrospectionID: r.Credential.ID, OldSecretExpiresAt: instant{r.Credential.OldSecretExpiresAt}, CreatedAt: instant{r.CreatedAt}, UpdatedAt: instant{r.UpdatedAt}}
 	if v.Scopes == nil {
 		v.Scopes = []resource.Scope{}
 	}
@@ -344,19 +356,27 @@ func (c *cli) printResources(cmd *cobra.Command, list []resource.Resource) error
 }
 
 func (c *cli) printResource(cmd *cobra.Command, r resource.Resource) error {
-	return c.print(cmd, newResourceView(r), func(w io.Writer) {
-		rows := [][]string{{"resource", r.Identifier}, {"name", r.Name}, {"default", yesNo(r.Default)}}
-		if r.ClaimedName != "" {
-			rows = append(rows, []string{"calls itself", r.ClaimedName})
+	return c.print(cmd, newResourceView(r), func(w io.Writer) { c.writeResource(w, r) })
+}
+
+func (c *cli) writeResource(w io.Writer, r resource.Resource) {
+	rows := [][]string{{"resource", r.Identifier}, {"name", r.Name}, {"default", yesNo(r.Default)}}
+	if r.ClaimedName != "" {
+		rows = append(rows, []string{"calls itself", r.ClaimedName})
+	}
+	for _, s := range r.Scopes {
+		rows = append(rows, []string{"scope", scopeLine(s)})
+	}
+	if len(r.Scopes) == 0 {
+		rows = append(rows, []string{"scopes", "none declared: whatever is asked for is accepted"})
+	}
+	if cr := r.Credential; cr.Exists() {
+		rows = append(rows, []string{"introspection", cr.ID})
+		if cr.HasOldSecret(c.now()) {
+			rows = append(rows, []string{"old secret", "works until " + cr.OldSecretExpiresAt.UTC().Format(time.RFC3339)})
 		}
-		for _, s := range r.Scopes {
-			rows = append(rows, []string{"scope", scopeLine(s)})
-		}
-		if len(r.Scopes) == 0 {
-			rows = append(rows, []string{"scopes", "none declared: whatever is asked for is accepted"})
-		}
-		table(w, rows...)
-	})
+	}
+	table(w, rows...)
 }
 
 // scopeLine describes a scope in one line, its marks in parentheses.
