@@ -13,6 +13,7 @@ type eventReader struct {
 	limit   int64
 	message func(data []byte) ([]byte, error)
 	buf     []byte
+	begun   bool // the first line, which may have a byte order mark, has passed
 	line    int  // where the first line that is not whole begins
 	fields  bool // the pending event has lines that are not comments
 }
@@ -41,6 +42,7 @@ func (e *eventReader) read(b []byte) (out []byte, err error) {
 	}
 	if !e.fields && e.line > 0 { // comments keep a connection alive: they must not wait
 		out = append(out, e.buf[:e.line]...)
+		e.begun = true
 		e.drop()
 	}
 	if int64(len(e.buf)) > e.limit {
@@ -62,7 +64,8 @@ func (e *eventReader) filter(event []byte) ([]byte, error) {
 	if int64(len(event)) > e.limit {
 		return nil, errEventTooLarge
 	}
-	data, ok := eventData(event)
+	mark := e.takeMark(event)
+	data, ok := eventData(event[mark:])
 	if !ok {
 		return event, nil
 	}
@@ -70,7 +73,19 @@ func (e *eventReader) filter(event []byte) ([]byte, error) {
 	if err != nil || bytes.Equal(filtered, data) {
 		return event, err
 	}
-	return withData(event, filtered), nil
+	return append(event[:mark:mark], withData(event[mark:], filtered)...), nil
+}
+
+// takeMark returns the length of the byte order mark that a stream, and no later
+// event of it, may begin with.
+func (e *eventReader) takeMark(event []byte) int {
+	const mark = "\ufeff"
+	if e.begun || !bytes.HasPrefix(event, []byte(mark)) {
+		e.begun = true
+		return 0
+	}
+	e.begun = true
+	return len(mark)
 }
 
 // eventData joins the data lines of an event; false when it has none.
@@ -116,8 +131,7 @@ func withData(event, data []byte) []byte {
 
 // dataOf returns the value of a data line.
 func dataOf(line []byte) ([]byte, bool) {
-	line = bytes.TrimPrefix(trimEOL(line), []byte("\ufeff"))
-	name, value, _ := bytes.Cut(line, []byte(":"))
+	name, value, _ := bytes.Cut(trimEOL(line), []byte(":"))
 	return bytes.TrimPrefix(value, []byte(" ")), string(name) == "data"
 }
 

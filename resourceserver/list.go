@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -56,21 +55,26 @@ func (s *Server) newListFilter(t *Token, q *request) *listFilter {
 func (f *listFilter) begin(w *response, status int) bool {
 	f.w, f.status = w, status
 	h := w.Header()
-	t, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	t := mediaType(h)
 	switch {
-	case f.resume && !w.isEventStream(), h.Get("Content-Type") != "" && (err != nil || !isJSON(t) && !w.isEventStream()):
+	case f.resume && t != eventStream, t != "" && !isJSON(t) && t != eventStream:
 		f.plain = true
 		return false
-	case h.Get("Content-Encoding") != "" && h.Get("Content-Encoding") != "identity":
+	case isEncoded(h):
 		// We left out Accept-Encoding; who encodes all the same cannot be filtered.
 		f.fail(errors.New("the answer has a Content-Encoding"))
 		return true
-	case w.isEventStream():
+	case t == eventStream:
 		h.Del("Content-Length")
 		f.events = &eventReader{limit: f.limit, message: f.filterAnswer}
 		return false
 	}
 	return true
+}
+
+// isEncoded reports a body that must be decoded before it can be read.
+func isEncoded(h http.Header) bool {
+	return slices.ContainsFunc(h.Values("Content-Encoding"), func(v string) bool { return v != "" && v != "identity" })
 }
 
 // write takes what the handler writes.
@@ -164,7 +168,7 @@ func (f *listFilter) filterMessage(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.has("method") || !startsWith(o["result"], '{') {
+	if !startsWith(o["result"], '{') {
 		return b, nil
 	}
 	return replaceEach(b, '{', maxMembers, func(name string, v []byte) ([]byte, error) {
@@ -239,7 +243,7 @@ func readAnswer(b []byte) (object, error) {
 	return o, checkCase(o, answerNames)
 }
 
-var answerNames = foldedNames("id", "method", "result", "tools", "prompts", "resources", "resourceTemplates", "cacheScope")
+var answerNames = foldedNames("id", "result", "tools", "prompts", "resources", "resourceTemplates", "cacheScope")
 
 func startsWith(v json.RawMessage, c byte) bool { return len(v) > 0 && v[0] == c }
 

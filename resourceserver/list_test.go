@@ -76,6 +76,12 @@ func TestFilterLists(t *testing.T) {
 			`{"id":1,"result":{"resourceTemplates":[{"uriTemplate":"notes://public/{id}"}]}}`},
 		{"what one token may see is private", "POST", listBody, "application/json",
 			`{"id":1,"result":{"tools":[],"ttlMs":1000,"cacheScope":"public"}}`, `{"id":1,"result":{"tools":[],"ttlMs":1000,"cacheScope":"private"}}`},
+		{"answer that also has a method", "POST", listBody, "application/json",
+			`{"id":1,"method":"x","result":{"tools":[{"name":"add_note"}]}}`, `{"id":1,"method":"x","result":{"tools":[]}}`},
+		{"stream with a byte order mark", "POST", listBody, "text/event-stream", "\ufeffdata: " + allTools + "\n\n", "\ufeffdata: " + myTools + "\n\n"},
+		{"stream with CR alone", "POST", listBody, "text/event-stream", "id:1\rdata: " + allTools + "\r\rdata: x\r\r", "id:1\rdata: " + myTools + "\r\rdata: x\r\r"},
+		{"mark within a stream is a field of its own", "POST", listBody, "text/event-stream",
+			"data: x\n\n\ufeffdata: x\ndata: " + allTools + "\n\n", "data: x\n\n\ufeffdata: x\ndata: " + myTools + "\n\n"},
 		{"error", "POST", listBody, "application/json", `{"id":1,"error":{"code":-32603,"message":"m"}}`, `{"id":1,"error":{"code":-32603,"message":"m"}}`},
 		{"batch", "POST", "[" + listBody + "," + call + "]", "application/json",
 			`[{"id":2,"result":{"content":[{"name":"add_note"}]}}, ` + allTools + `]`,
@@ -136,6 +142,40 @@ func TestFilterListsFailsClosed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An upstream's Content-Type that only careful parsers refuse is what clients read
+// as JSON or as events all the same.
+func TestFilterListsOddTypes(t *testing.T) {
+	t.Parallel()
+	f := listFixture(t)
+	for _, tt := range []struct{ contentType, body, want string }{
+		{"application/json; charset=utf-8; charset=utf-8", allTools, myTools},
+		{"application/json; charset", allTools, myTools},
+		{"application/json;;", allTools, myTools},
+		{"Application/JSON ; q=\"", allTools, myTools},
+		{" application/json", allTools, myTools},
+		{"application/vnd.example+json; x=1; x=2", allTools, myTools},
+		{"text/event-stream; charset=utf-8; charset=utf-8", "data: " + allTools + "\n\n", "data: " + myTools + "\n\n"},
+		{"Text/Event-Stream;a", "data: " + allTools + "\n\n", "data: " + myTools + "\n\n"},
+	} {
+		t.Run("SC-09 "+tt.contentType, func(t *testing.T) {
+			if w := f.answerWith(t, "POST", listBody, tt.contentType, tt.body); w.Body.String() != tt.want {
+				t.Errorf("%d %q\nwant %q", w.Code, w.Body, tt.want)
+			}
+		})
+	}
+	t.Run("SC-09 two encodings", func(t *testing.T) {
+		f.handler = f.server.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header()["Content-Encoding"] = []string{"identity", "gzip"}
+			_, _ = io.WriteString(w, "\x1f\x8bdata: x\n\n")
+		}))
+		w := f.call(httptest.NewRequest("POST", testResource, strings.NewReader(listBody)), f.token(t, "notes:read"))
+		if w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "data: x") {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+	})
 }
 
 // An event of a filtered stream arrives when it is flushed, not at the end.

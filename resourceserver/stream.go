@@ -3,8 +3,8 @@ package resourceserver
 import (
 	"context"
 	"errors"
-	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -149,7 +149,7 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.sealSession()
-	if w.isEventStream() || w.ctx.listens {
+	if w.ctx.listens || mediaType(w.Header()) == eventStream {
 		w.stream = true
 		w.ctx.follow()
 	}
@@ -174,9 +174,13 @@ func (w *response) sealSession() {
 	}
 }
 
-func (w *response) isEventStream() bool {
-	t, _, err := mime.ParseMediaType(w.Header().Get("Content-Type"))
-	return err == nil && t == "text/event-stream"
+const eventStream = "text/event-stream"
+
+// mediaType returns what clients take an answer for. They look at what stands
+// before the parameters and forgive these much, so nothing depends on them here.
+func mediaType(h http.Header) string {
+	t, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(t))
 }
 
 // Write implements http.ResponseWriter. It fails once the token of a stream has

@@ -279,3 +279,26 @@ func TestStreamPanics(t *testing.T) {
 		t.Error("the panic was swallowed")
 	})
 }
+
+// A stream whose Content-Type a careful parser refuses is one to clients.
+func TestStreamOfAnOddType(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	for _, contentType := range []string{"text/event-stream; charset=utf-8; charset=utf-8", "TEXT/event-stream;a", " text/event-stream ;;"} {
+		t.Run(contentType, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := serveStream(t, streamServer(t, i), i, http.MethodPost, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", contentType)
+					w.WriteHeader(http.StatusOK)
+					<-r.Context().Done()
+					if cause := context.Cause(r.Context()); !errors.Is(cause, resourceserver.ErrTokenExpired) {
+						t.Errorf("cause = %v", cause)
+					}
+				})
+				if w.Code != http.StatusOK {
+					t.Errorf("status = %d", w.Code)
+				}
+			})
+		})
+	}
+}
