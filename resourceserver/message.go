@@ -18,7 +18,9 @@ type message struct {
 	method string          // "" in an answer to the server
 	name   string          // what the method acts on; "" when it names nothing
 	params object
-	ops    []Operation // what the table is asked for
+	// version is the revision that the message says it is of, since 2026-07-28.
+	version string
+	ops     []Operation // what the table is asked for
 	// completes is the method whose entries count for a completion that the
 	// table does not list.
 	completes string
@@ -86,6 +88,9 @@ func readMessage(raw []byte) (message, error) {
 	if m.params, err = readParams(o["params"]); err != nil {
 		return m, err
 	}
+	if err := m.readMeta(); err != nil {
+		return m, err
+	}
 	return m, m.readOperations()
 }
 
@@ -116,6 +121,22 @@ func readParams(raw json.RawMessage) (object, error) {
 		return nil, errors.New("params is not a JSON object with unique members")
 	}
 	return params, checkCase(params, paramNames)
+}
+
+// readMeta reads what a header must agree with.
+func (m *message) readMeta() error {
+	raw := m.params["_meta"]
+	if !startsWith(raw, '{') {
+		return nil
+	}
+	meta, err := readObject(raw)
+	if err != nil {
+		return errors.New("_meta is not a JSON object with unique members")
+	}
+	if m.version, _ = meta.str(metaVersion); m.version == "" && meta.has(metaVersion) {
+		return errors.New("_meta has a protocolVersion that is not a string")
+	}
+	return nil
 }
 
 // readOperations sets what the message acts on.
@@ -189,6 +210,9 @@ func (m *message) subscriptions() ([]Operation, error) {
 	return ops, nil
 }
 
-// isPlain reports a name without control characters: a NUL ends it in some
-// languages, a line break in some logs.
-func isPlain(name string) bool { return !strings.ContainsFunc(name, unicode.IsControl) }
+// isPlain reports a name that means the same to every parser: a NUL ends it in
+// some languages, a line break in some logs, and half a surrogate pair, which
+// encoding/json reads as U+FFFD, is kept by others.
+func isPlain(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) })
+}

@@ -15,6 +15,9 @@ const (
 	headerMethod   = "Mcp-Method"
 	headerName     = "Mcp-Name"
 	versionMirrors = "2026-07-28"
+
+	// metaVersion is the member of _meta that headerVersion repeats.
+	metaVersion = "io.modelcontextprotocol/protocolVersion"
 )
 
 // mustMirrorName are the methods for which 2026-07-28 requires Mcp-Name.
@@ -27,6 +30,11 @@ func checkMirrors(h http.Header, list []message, batch bool) error {
 	id := firstID(list)
 	if len(version) > 1 || len(method) > 1 || len(name) > 1 {
 		return headerMismatch("a header of the MCP transport is repeated", id)
+	}
+	for _, m := range list {
+		if v := m.version; v != "" && (len(version) == 0 || strings.Trim(version[0], " \t") != v) {
+			return headerMismatch("the header MCP-Protocol-Version disagrees with the body", m.id)
+		}
 	}
 	required := len(version) == 1 && isVersion(version[0]) && version[0] >= versionMirrors
 	if batch {

@@ -53,7 +53,9 @@ func TestHeaderMismatch(t *testing.T) {
 		answer   = `{"jsonrpc":"2.0","id":"x1","result":{}}`
 		nonASCII = `{"jsonrpc":"2.0","id":"x1","method":"tools/call","params":{"name":"日本"}}`
 		task     = `{"jsonrpc":"2.0","id":"x1","method":"tasks/get","params":{"taskId":"t-1"}}`
-		resource = `{"jsonrpc":"2.0","id":"x1","method":"resources/read","params":{"uri":"notes://a/1"}}`
+		// the revision that the message itself says it is of
+		versioned = `{"jsonrpc":"2.0","id":"x1","method":"tools/call","params":{"name":"list_notes","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
+		resource  = `{"jsonrpc":"2.0","id":"x1","method":"resources/read","params":{"uri":"notes://a/1"}}`
 	)
 	for _, tt := range []struct {
 		name, body, version string
@@ -72,6 +74,23 @@ func TestHeaderMismatch(t *testing.T) {
 		{"older revision with headers that agree", tool, "2025-11-25", []string{"tools/call"}, []string{"list_notes"}, 0},
 		{"answer to the server", answer, "2025-11-25", nil, nil, 0},
 		{"batch of 2025-03-26", "[" + tool + "," + list + "]", "2025-03-26", nil, nil, 0},
+		{"revision in the body", versioned, "2026-07-28", []string{"tools/call"}, []string{"list_notes"}, 0},
+		{"revision in the body, another in the header", versioned, "2025-11-25", []string{"tools/call"}, []string{"list_notes"}, testHeaderMismatch},
+		{"revision in the body, a later one in the header", versioned, "2027-01-01", []string{"tools/call"}, []string{"list_notes"}, testHeaderMismatch},
+		{"revision in the body alone", versioned, "", nil, nil, testHeaderMismatch},
+		{"revision in a batch", "[" + versioned + "]", "2025-03-26", nil, nil, testHeaderMismatch},
+		{"Mcp-Name with a space within", tool, "2026-07-28", []string{"tools/call"}, []string{"list_ notes"}, testHeaderMismatch},
+		{"Mcp-Name in another case", tool, "2026-07-28", []string{"tools/call"}, []string{"List_Notes"}, testHeaderMismatch},
+		{"Mcp-Name a list", tool, "2026-07-28", []string{"tools/call"}, []string{"list_notes, add_note"}, testHeaderMismatch},
+		{"Mcp-Method a list", tool, "2026-07-28", []string{"tools/call, ping"}, []string{"list_notes"}, testHeaderMismatch},
+		{"encoded name of another tool", tool, "2026-07-28", []string{"tools/call"}, []string{"=?base64?YWRkX25vdGU=?="}, testHeaderMismatch},
+		{"encoding without padding", tool, "2026-07-28", []string{"tools/call"}, []string{"=?base64?bGlzdF9ub3Rlcw?="}, testHeaderMismatch},
+		{"encoding with trailing bits", tool, "2026-07-28", []string{"tools/call"}, []string{"=?base64?bGlzdF9ub3Rlcx==?="}, testHeaderMismatch},
+		{"encoding in capitals", tool, "2026-07-28", []string{"tools/call"}, []string{"=?BASE64?bGlzdF9ub3Rlcw==?="}, testHeaderMismatch},
+		{"encoding twice", tool, "2026-07-28", []string{"tools/call"}, []string{"=?base64?PT9iYXNlNjQ/YkdsemRGOXViM1JsY3c9PT89?="}, testHeaderMismatch},
+		{"encoding of nothing", tool, "2026-07-28", []string{"tools/call"}, []string{"=?base64??="}, testHeaderMismatch},
+		{"encoded method", tool, "2026-07-28", []string{"=?base64?dG9vbHMvY2FsbA==?="}, []string{"list_notes"}, testHeaderMismatch},
+		{"not UTF-8 as it is", tool, "2026-07-28", []string{"tools/call"}, []string{"\xff"}, testHeaderMismatch},
 		{"Mcp-Method missing", tool, "2026-07-28", nil, []string{"list_notes"}, testHeaderMismatch},
 		{"Mcp-Name missing", tool, "2026-07-28", []string{"tools/call"}, nil, testHeaderMismatch},
 		{"later revision, both missing", tool, "2027-01-01", nil, nil, testHeaderMismatch},

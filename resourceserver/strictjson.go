@@ -95,6 +95,9 @@ func spans(b []byte, open json.Delim, limit int) ([]span, error) {
 func checkCase(o object, known map[string]string) error {
 	seen := make(map[string]bool, len(o))
 	for name := range o {
+		if !isPlain(name) {
+			return errors.New("a member's name has a control character or half a surrogate pair")
+		}
 		folded := fold(name)
 		if exact, ok := known[folded]; ok && exact != name || seen[folded] {
 			return errors.New("a member's name differs from another by case alone")
@@ -142,11 +145,4 @@ func (o object) str(name string) (string, bool) {
 }
 
 // readString is strict where json.Unmarshal turns null into "".
-func readString(raw json.RawMessage) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
-}
+func readString(raw json.RawMessage) (string, bool) { return stringOf(raw) }
