@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -117,8 +118,11 @@ func stringOf(v []byte) (string, bool) {
 		return "", false
 	}
 	var s string
-	err := json.Unmarshal(v, &s)
-	return s, err == nil
+	// Half a surrogate pair becomes U+FFFD: two subjects would be one (JW-18).
+	if json.Unmarshal(v, &s) != nil || strings.ContainsRune(s, utf8.RuneError) {
+		return "", false
+	}
+	return s, true
 }
 
 // arrayOf reads an array of which every element is a string.
