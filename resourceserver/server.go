@@ -147,7 +147,7 @@ func New(o Options) (*Server, error) {
 	}
 	_, algErr := parseAlgorithms(o.Algorithms)
 	issuers, issuerErr := o.trusted()
-	if err := errors.Join(err, issuerErr, algErr, checkText(o), checkLimits(o)); err != nil {
+	if err := errors.Join(err, issuerErr, algErr, checkApart(audience, issuers), checkText(o), checkLimits(o)); err != nil {
 		return nil, fmt.Errorf("resourceserver: %w", err)
 	}
 	o.Issuers, o.Issuer = issuers, issuers[0].Identifier
@@ -166,6 +166,17 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("resourceserver: %w", err)
 	}
 	return s, nil
+}
+
+// checkApart refuses a resource that is named as an issuer is: tokens meant for the
+// authorization server itself would pass for ours (AU-09, M7).
+func checkApart(audience string, issuers []Issuer) error {
+	for _, i := range issuers {
+		if c, err := oauth.CanonicalResource(i.Identifier); err == nil && c == audience {
+			return fmt.Errorf("Options.Resource and the issuer %q are the same URL: the resource needs one of its own", i.Identifier)
+		}
+	}
+	return nil
 }
 
 func setDefaults(o *Options) {
