@@ -28,6 +28,7 @@ const (
 func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
 		newServeCmd(c),
+		newGatewayCmd(c),
 		newResourceCmd(c),
 		newClientCmd(c),
 		newKeyCmd(c),
