@@ -22,31 +22,35 @@ func (rd *Renderer) funcs() template.FuncMap {
 	c := rd.catalogue
 	return template.FuncMap{
 		"t": c.html, "text": c.text, "plural": c.plural,
-		"asset":          func(name string) string { return rd.o.Base + rd.static[name].path },
-		"quoted":         rd.quoted,
-		"claimed":        rd.claimed,
-		"plain":          clean,
-		"strong":         func(s string) template.HTML { return "<b>" + escape(s) + "</b>" },
-		"exact":          exact,
-		"isolated":       func(s string) template.HTML { return "<bdi>" + escape(s) + "</bdi>" },
-		"link":           func(href, text any) template.HTML { return link(fmt.Sprint(href), text, "") },
-		"linkNew":        rd.linkNew,
-		"away":           away,
-		"contact":        rd.contact,
-		"day":            rd.day,
-		"moment":         rd.moment,
-		"minute":         rd.minute,
-		"ago":            rd.ago,
-		"daysTo":         rd.daysTo,
-		"zulu":           func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"advice":         rd.advice,
-		"problem":        rd.problem,
-		"message":        rd.message,
-		"who":            rd.who,
-		"named":          rd.named,
-		"wait":           rd.wait,
-		"snippet":        snippet,
-		"consentWarning": func(c Consent, w Warning) consentWarning { return consentWarning{Consent: c, Warning: w} },
+		"asset":    func(name string) string { return rd.o.Base + rd.static[name].path },
+		"quoted":   rd.quoted,
+		"claimed":  rd.claimed,
+		"plain":    clean,
+		"strong":   func(s string) template.HTML { return "<b>" + escape(s) + "</b>" },
+		"exact":    exact,
+		"isolated": func(s string) template.HTML { return "<bdi>" + escape(s) + "</bdi>" },
+		"link":     func(href, text any) template.HTML { return link(fmt.Sprint(href), text, "") },
+		"linkNew":  rd.linkNew,
+		"away":     away,
+		"contact":  rd.contact,
+		"day":      rd.day,
+		"moment":   rd.moment,
+		"minute":   rd.minute,
+		"ago":      rd.ago,
+		"daysTo":   rd.daysTo,
+		"zulu":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"advice":   rd.advice,
+		"problem":  rd.problem,
+		"message":  rd.message,
+		"who":      rd.who,
+		"named":    rd.named,
+		"wait":     rd.wait,
+		"snippet":  snippet,
+		"warned": func(p interface {
+			warned(w Warning) consentWarning
+		}, w Warning) consentWarning {
+			return p.warned(w)
+		},
 		"permission": func(server string, p Permission) permission {
 			return permission{Permission: p, Server: server}
 		},
@@ -244,10 +248,20 @@ func (rd *Renderer) wait(seconds int) (template.HTML, error) {
 	return rd.catalogue.plural("wait.minutes", (seconds+59)/60)
 }
 
-// consentWarning is one of a page's warnings, with the page it stands on.
+// consentWarning is one of a page's warnings, with the page it stands on and the
+// key of the words on the button that refuses.
 type consentWarning struct {
 	Consent
 	Warning Warning
+	Deny    string
+}
+
+func (p Consent) warned(w Warning) consentWarning {
+	return consentWarning{Consent: p, Warning: w, Deny: "consent.deny"}
+}
+
+func (p StepUp) warned(w Warning) consentWarning {
+	return consentWarning{Consent: p.Consent, Warning: w, Deny: "more.deny"}
 }
 
 // permission is a Permission and the server whose it is.

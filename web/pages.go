@@ -157,12 +157,40 @@ type Consent struct {
 	// StayConnected shows that checkbox; StayChecked is its state.
 	StayConnected, StayChecked bool
 	// TooQuick shows "That was very quick. …" (D22), ChangedMeanwhile that the app
-	// changed while the person looked at its page.
-	TooQuick, ChangedMeanwhile bool
+	// changed while the person looked at its page, AskedAnew that what it asks or
+	// has did.
+	TooQuick, ChangedMeanwhile, AskedAnew bool
 	// Technical details, text only.
 	ClientID, RedirectURI, Resource, Scopes, AuthMethod, Reference string
 	// SwitchURL is "Use another account".
 	SwitchURL string
+}
+
+// StepUp is GET and POST /consent of an app that asks for more than it was
+// allowed (pages.md 4.3). Of the page it embeds, Required and Groups are what is
+// new, and StayConnected shows a checkbox for it.
+type StepUp struct {
+	Consent
+	// Count is how many permissions are new.
+	Count int
+	// StayNew says that "Stay connected" is one of them.
+	StayNew bool
+	// Allowed, and with AllowedStay "Stay connected", were allowed before, since
+	// AllowedSince.
+	Allowed      []Permission
+	AllowedStay  bool
+	AllowedSince time.Time
+	// NewScopes are the new scopes in the technical details.
+	NewScopes string
+}
+
+// AllowedCount is how many permissions the app has: basic access is one.
+func (p StepUp) AllowedCount() int {
+	n := max(1, len(p.Allowed))
+	if p.AllowedStay {
+		n++
+	}
+	return n
 }
 
 // Return is GET /return/{once} (pages.md 4.4).
@@ -201,6 +229,12 @@ type ConnectedApp struct {
 	EndsAt time.Time
 	// Installations counts the grants of the group.
 	Installations int
+	// AsksFor is what it asked for again and again and the person is not asked
+	// about for a while, since they refused it; AsksStay adds "Stay connected".
+	AsksFor  []Permission
+	AsksStay bool
+	// AsksTxn is for the form "Let it ask"; "" shows nothing of all this.
+	AsksTxn string
 }
 
 // Session is one entry of "Where you are signed in".
@@ -372,6 +406,7 @@ const (
 
 func (SignIn) template() string       { return "sign-in" }
 func (Consent) template() string      { return "consent" }
+func (StepUp) template() string       { return "step-up" }
 func (Return) template() string       { return "return" }
 func (Account) template() string      { return "account" }
 func (Disconnect) template() string   { return "disconnect" }

@@ -68,6 +68,35 @@ func website(p *web.Consent) {
 	p.Warnings = []web.Warning{web.WarningOtherSite}
 }
 
+// more is the page of a verified app on the web that asks for one more permission.
+func more() web.StepUp {
+	atlas, to := web.NewHost("https://app.atlas.example/.well-known/mcp-client.json"), web.NewHost("https://app.atlas.example/oauth/callback")
+	return web.StepUp{
+		Consent: with(Consent(), func(p *web.Consent) {
+			p.Client, p.From, p.FromProven, p.SelfRegistered = web.Client{Name: "Atlas Assistant", Tag: web.TagVerified}, &atlas, true, false
+			p.FirstSeen, p.FirstSeenToday, p.Others = Now().AddDate(0, -1, 0), false, 12
+			p.Goes, p.GoesTo, p.Warnings = web.DestinationWebsite, to, nil
+			p.Required = []web.Permission{{Scope: "calendar:write", Title: "Create and change events", Detail: "Can send invitations in your name"}}
+			p.Groups, p.StayConnected, p.StayChecked = nil, false, false
+			p.ClientID, p.RedirectURI = "https://app.atlas.example/.well-known/mcp-client.json", "https://app.atlas.example/oauth/callback"
+			p.Scopes = "calendar:read calendar:write"
+		}),
+		Count: 1, NewScopes: "calendar:write", AllowedStay: true, AllowedSince: Now().AddDate(0, 0, -18),
+		Allowed: []web.Permission{{Scope: "calendar:read", Title: "See your calendars and events"}},
+	}
+}
+
+// several makes more ask for several permissions, each with a checkbox.
+func several(p *web.StepUp) {
+	p.Required, p.Groups = nil, []web.PermissionGroup{{Permissions: []web.Permission{
+		{Scope: "calendar:write", Title: "Create and change events", Detail: "Can send invitations in your name", Checked: true},
+		{Scope: "calendar:delete", Title: "Delete events", Permanent: true, Checked: true},
+		{Scope: "calendar:odd", Checked: true},
+	}}}
+	p.StayNew, p.StayConnected, p.StayChecked, p.AllowedStay = true, true, true, false
+	p.Count, p.NewScopes = 4, "calendar:write calendar:delete calendar:odd"
+}
+
 func account() web.Account {
 	now, quill, borealis := Now(), web.NewHost(documentID), web.NewHost("https://borealis.example/client.json")
 	perms := []web.Permission{{Scope: "calendar:read", Title: "See your calendars and events"}, {Scope: "calendar:odd"}}
@@ -176,6 +205,23 @@ func States() []State {
 			p.Required[0].Before, p.Groups[0].Permissions[0].Before, p.FirstSeen, p.FirstSeenToday = true, true, now.AddDate(0, -2, 0), false
 		})},
 		{"consent-document-unnamed", 200, with(Document(), func(p *web.Consent) { p.Client.Name, p.Client.Unnamed = p.ClientID, true })},
+		{"step-up", 200, more()},
+		{"step-up-several", 200, with(more(), several)},
+		{"step-up-required", 200, with(with(more(), several), func(p *web.StepUp) {
+			p.Required, p.Count = []web.Permission{{Scope: "calendar:share", Title: "See who shares a calendar"}}, 5
+		})},
+		{"step-up-stay", 200, with(more(), func(p *web.StepUp) { p.Required, p.StayNew, p.AllowedStay, p.NewScopes = nil, true, false, "" })},
+		{"step-up-basic", 200, with(more(), func(p *web.StepUp) { p.Allowed, p.AllowedStay = nil, false })},
+		{"step-up-too-quick", 200, with(more(), func(p *web.StepUp) { p.TooQuick = true })},
+		{"step-up-anew", 200, with(with(more(), several), func(p *web.StepUp) { p.AskedAnew = true })},
+		{"step-up-loopback", 200, with(more(), func(p *web.StepUp) {
+			p.From, p.FromProven, p.Warnings = nil, false, []web.Warning{web.WarningLoopback}
+			p.Goes, p.GoesTo, p.RedirectURI = web.DestinationLoopback, web.NewHost("http://127.0.0.1:53682/callback"), "http://127.0.0.1:53682/callback"
+		})},
+		{"step-up-document", 200, with(more(), func(p *web.StepUp) {
+			p.Client.Tag, p.Required[0].Permanent = web.TagNotVerified, true
+		})},
+		{"consent-anew", 200, with(Consent(), func(p *web.Consent) { p.AskedAnew = true })},
 		{"return-loopback", 200, ret},
 		{"return-website", 200, with(ret, func(p *web.Return) {
 			p.Goes, p.Host, p.URL = web.DestinationWebsite, "app.atlas.example", "https://app.atlas.example/cb?code=abc"
@@ -188,6 +234,11 @@ func States() []State {
 		{"return-denied", 200, with(ret, func(p *web.Return) { p.Allowed, p.Automatic = false, false })},
 		{"return-denied-automatic", 200, with(ret, func(p *web.Return) { p.Allowed = false })},
 		{"account", 200, account()},
+		{"account-asks-again", 200, with(account(), func(p *web.Account) {
+			p.Apps = p.Apps[:2]
+			p.Apps[0].AsksTxn, p.Apps[0].AsksStay, p.Apps[0].AsksFor = "opaque", true, []web.Permission{
+				{Scope: "calendar:write", Title: "Create and change events"}, {Scope: "calendar:other"}}
+		})},
 		{"account-empty", 200, with(account(), func(p *web.Account) { p.Apps, p.Sessions = nil, p.Sessions[:1] })},
 		{"account-banners", 200, with(account(), func(p *web.Account) {
 			p.Disconnected, p.SessionsEnded, p.Apps = &web.Client{Name: "Draft Bot"}, true, p.Apps[:1]
