@@ -74,7 +74,7 @@ func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if next.issue {
+	if next.issue || next.refusal != nil {
 		return s.leaveAtOnce(w, r, a, req, next)
 	}
 	http.Redirect(w, r, next.page, http.StatusSeeOther)
@@ -301,6 +301,9 @@ func (s *Server) leaveAtOnce(w http.ResponseWriter, r *http.Request, a *asked, r
 	out, err := s.finish(r.Context(), req, a.client, a.session, next)
 	if gone := errors.Is(err, errSessionGone); gone || errors.Is(err, errConsentGone) {
 		return s.withdrawn(w, r, a, req, gone)
+	}
+	if err == nil && next.refusal != nil {
+		err = next.refusal
 	}
 	if err != nil {
 		return s.refuse(w, r, a, err)

@@ -27,7 +27,9 @@ type nextStep struct {
 	answered      bool
 	scopes        []string
 	stayConnected bool
-	// refusal is the answer when the person said no.
+	// extends says that the answer rests on a remembered consent, which it adds to.
+	extends bool
+	// refusal is the answer when the person said no, now or before.
 	refusal *oauth.Error
 }
 
@@ -43,15 +45,25 @@ func (s *Server) decide(ctx context.Context, req *flow.AuthorizationRequest, c *
 	case req.Decision != "" && req.DecidedBy != sess.Subject:
 		return nextStep{}, stopped(http.StatusBadRequest, web.CaseExpired, req)
 	case req.Decision == flow.DecisionDeny:
-		return nextStep{refusal: oauth.AccessDenied("the person did not allow it")}, nil
+		return nextStep{answered: true, refusal: oauth.AccessDenied("the person did not allow it")}, nil
 	case req.Decision == flow.DecisionAllow:
-		return nextStep{issue: true, answered: true, scopes: req.ApprovedScopes, stayConnected: req.StayConnected}, nil
+		return nextStep{issue: true, answered: true, extends: req.ExtendsConsent, scopes: req.ApprovedScopes, stayConnected: req.StayConnected}, nil
 	}
 	remembered, err := s.remembered(ctx, req, c, sess)
-	if err != nil || remembered == nil {
-		return nextStep{page: s.pageURL(pathConsent, req.ID)}, err
+	if err != nil {
+		return nextStep{}, err
 	}
-	return nextStep{issue: true, scopes: req.Scopes, stayConnected: remembered.StayConnected}, nil
+	if remembered != nil {
+		return nextStep{issue: true, scopes: req.Scopes, stayConnected: remembered.StayConnected}, nil
+	}
+	refused, err := s.refusedBefore(ctx, req, c, sess)
+	if err != nil {
+		return nextStep{}, err
+	}
+	if refused {
+		return nextStep{refusal: s.refusedAgain()}, nil
+	}
+	return nextStep{page: s.pageURL(pathConsent, req.ID)}, nil
 }
 
 // remembered returns the consent row that answers the request without asking,
@@ -92,7 +104,7 @@ func (s *Server) covers(ctx context.Context, row *consent.Consent, req *flow.Aut
 	}
 	return row.Covers(consent.Request{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI,
 		Resource: req.Resource, Scopes: uncovered, DocumentHash: c.DocumentHash,
-		StayConnected: req.OfflineNamed && c.MayUseGrant(registration.GrantRefreshToken)}), nil
+		StayConnected: wantsRefresh(req, c)}), nil
 }
 
 func (s *Server) pageURL(path, requestID string) string {
@@ -142,7 +154,7 @@ func (s *Server) handleContinue(w http.ResponseWriter, r *http.Request) error {
 	if next.issue || next.refusal != nil {
 		out, err := s.finish(ctx, req, client, sess, next)
 		switch {
-		case errors.Is(err, errSessionGone):
+		case errors.Is(err, errSessionGone), errors.Is(err, errApprovalGone):
 			return stopped(http.StatusBadRequest, web.CaseExpired, req)
 		case errors.Is(err, errConsentGone): // decided again: the person is asked
 			to = flow.ContinueURL(s.base, req.ID)

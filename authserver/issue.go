@@ -34,6 +34,8 @@ var errAnswered = errors.New("authorization request is already finished")
 var (
 	errSessionGone = errors.New("the session ended meanwhile")
 	errConsentGone = errors.New("the remembered consent, or the client as it was, is gone")
+	// errApprovalGone is of an answer: its request cannot be asked again.
+	errApprovalGone = errors.New("the consent that the approval adds to is gone")
 )
 
 // outcome is what finish made.
@@ -109,8 +111,14 @@ func (s *Server) hold(ctx context.Context, req *flow.AuthorizationRequest, c *re
 	case next.refusal != nil:
 		return nil
 	}
-	if err := s.holdClient(ctx, c, now); err != nil || next.answered {
+	if err := s.holdClient(ctx, c, now); err != nil {
 		return err
+	}
+	switch {
+	case next.extends:
+		return s.holdExtended(ctx, req, c, sess)
+	case next.answered:
+		return nil
 	}
 	row, err := s.o.Consents.HoldConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)
 	if errors.Is(err, store.ErrNotFound) {
@@ -224,22 +232,28 @@ func (s *Server) record(ctx context.Context, req *flow.AuthorizationRequest, c *
 	event := audit.Event{Name: "consent.granted", Actor: sess.Subject, Subject: sess.Subject, ClientID: c.ID,
 		Resource: req.Resource, GrantID: result.GrantID, Detail: map[string]string{"scope": strings.Join(next.scopes, " ")}}
 	switch {
-	case next.refusal != nil:
+	case next.refusal != nil && next.answered:
 		event.Name, event.Outcome, event.Detail = "consent.denied", "denied", nil
+	case next.refusal != nil:
+		event.Name, event.Outcome, event.Detail = "consent.denied_again", "denied", map[string]string{"scope": strings.Join(req.Scopes, " ")}
 	case !next.answered:
 		event.Name = "consent.remembered"
 	}
-	if next.answered {
-		if err := s.remember(ctx, req, c, sess, next, now); err != nil {
+	if next.answered && next.refusal == nil {
+		added, err := s.remember(ctx, req, c, sess, next, now)
+		if err != nil {
 			return err
+		}
+		if next.extends {
+			event.Detail["added"] = strings.Join(added, " ")
 		}
 	}
 	return s.o.Audit.Append(ctx, audit.New(ctx, now, event))
 }
 
 // remember unites the answer with what this person allowed this client here
-// before.
-func (s *Server) remember(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session, next nextStep, now time.Time) error {
+// before, and returns the scopes that it added.
+func (s *Server) remember(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session, next nextStep, now time.Time) ([]string, error) {
 	row := consent.Consent{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI, Resource: req.Resource,
 		Scopes: slices.Clone(next.scopes), StayConnected: next.stayConnected, DocumentHash: c.DocumentHash,
 		CreatedAt: now, UpdatedAt: now}
@@ -255,10 +269,12 @@ func (s *Server) remember(ctx context.Context, req *flow.AuthorizationRequest, c
 				row.Scopes = append(row.Scopes, scope)
 			}
 		}
+		row.StayConnected = row.StayConnected || next.extends && before.StayConnected
 	case err != nil && !errors.Is(err, store.ErrNotFound):
-		return err
+		return nil, err
 	}
-	return s.o.Consents.PutConsent(ctx, row)
+	added := slices.DeleteFunc(slices.Clone(next.scopes), func(s string) bool { return slices.Contains(before.Scopes, s) })
+	return added, s.o.Consents.PutConsent(ctx, row)
 }
 
 // once is the last segment of a request's return URL: 128 bits derived from the

@@ -92,4 +92,5 @@ type Store interface {
 	// DeleteConsents removes the rows that match; empty arguments match all, and
 	// at least one must be given.
 	DeleteConsents(ctx context.Context, subject, clientID, resource string) error
+	RefusalStore
 }

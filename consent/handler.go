@@ -53,6 +53,7 @@ type Options struct {
 		ByIdentifier(ctx context.Context, identifier string) (resource.Resource, error)
 	}
 	Consents Store
+	Tx       store.Transactor
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -68,7 +69,7 @@ func New(o Options) (*Handler, error) {
 	for name, missing := range map[string]bool{
 		"Edge": o.Edge == nil, "Pages": o.Pages == nil, "Issuer": o.Issuer == "", "Sessions": o.Sessions == nil,
 		"Forms": o.Forms == nil, "Requests": o.Requests == nil, "Clients": o.Clients == nil,
-		"Resources": o.Resources == nil, "Consents": o.Consents == nil,
+		"Resources": o.Resources == nil, "Consents": o.Consents == nil, "Tx": o.Tx == nil,
 	} {
 		if missing {
 			return nil, errors.New("consent: option " + name + " is required")
@@ -93,6 +94,11 @@ type question struct {
 	client registration.Client
 	res    resource.Resource
 	offer  offer
+	// earlier is what this person allowed this client before, at this redirect URI
+	// and resource, nil for nothing.
+	earlier *Consent
+	// more makes it a step-up page, which asks for that alone (D11); nil is the full page.
+	more *More
 	// stay says that a refresh token would be issued, and so "Stay connected" is
 	// offered (D9).
 	stay bool
@@ -103,6 +109,8 @@ type choices struct {
 	ticked   []string
 	stay     bool
 	tooQuick bool
+	// anew says that another question was answered than is asked now.
+	anew bool
 	// changed says that the client changed after the page was shown (CI-17).
 	changed bool
 }
@@ -127,7 +135,7 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.page(w, r, q, choices{ticked: q.offer.initial(q.client.Trusted()), stay: q.stay})
+	return h.page(w, r, q, q.initial())
 }
 
 // answer serves POST /consent.
@@ -144,7 +152,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 		return h.goOn(w, r, req.ID)
 	}
 	txn, about, _ := strings.Cut(form.Get("txn"), ".")
-	shownAt, err := h.o.Forms.Check(r.Context(), sess, formPurpose, req.ID, txn)
+	shownAt, err := h.o.Forms.Check(r.Context(), sess, formPurpose, formRef(req.ID, about), txn)
 	if err != nil {
 		return err
 	}
@@ -156,14 +164,17 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c := choices{ticked: form.All("scope"), stay: form.Get("stay_connected") == "yes"}
-	if !q.offer.offers(c.ticked) || c.stay && !q.stay {
+	decision := form.Get("decision")
+	if !q.asksAs(about) {
+		return h.otherQuestion(w, r, q, isStepUp(about), flow.Decision(decision))
+	}
+	if !q.offer.offers(c.ticked) || c.stay && !q.choosesStay() {
 		// AR-13, SC-08: the form says what its page did not
 		return stop(http.StatusBadRequest, web.CaseRequest, req, errors.New("a choice that the page did not offer"))
 	}
 	c.tooQuick = h.o.Now().Sub(shownAt) < minReading
-	decision := form.Get("decision")
 	// to allow is to allow what the page said (CI-17); a refusal needs no second look
-	c.changed = flow.Decision(decision) == flow.DecisionAllow && about != q.client.DocumentHash
+	c.changed = flow.Decision(decision) == flow.DecisionAllow && about != q.about()
 	if c.changed || c.tooQuick || decision == "review" {
 		c.tooQuick = c.tooQuick && decision != "review"
 		return h.page(w, r, q, c)
@@ -171,27 +182,38 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	return h.record(w, r, q, flow.Decision(decision), c)
 }
 
-// txn ties a form to its request, and tells what its page said of the client.
+// txn ties a form to its request, and tells what its page said.
 func (h *Handler) txn(q question) string {
-	return h.o.Forms.Token(q.sess, formPurpose, q.req.ID) + "." + q.client.DocumentHash
+	about := q.about()
+	return h.o.Forms.Token(q.sess, formPurpose, formRef(q.req.ID, about)) + "." + about
 }
 
 // record writes the answer on the request, once, and goes on.
 func (h *Handler) record(w http.ResponseWriter, r *http.Request, q question, d flow.Decision, c choices) error {
 	a := flow.Answer{Decision: d, By: q.sess.Subject, Now: h.o.Now()}
-	switch d {
-	case flow.DecisionAllow:
-		a.ApprovedScopes, a.StayConnected = q.offer.granted(c.ticked), c.stay
-	case flow.DecisionDeny:
+	switch {
+	case d == flow.DecisionAllow && q.more != nil && !q.choosesAny(c):
+		a.Decision = flow.DecisionDeny // everything new unticked: what it has stays as it is
+	case d == flow.DecisionAllow:
+		a.ApprovedScopes, a.StayConnected, a.ExtendsConsent = q.offer.granted(c.ticked), q.stays(c), q.more != nil
+	case d == flow.DecisionDeny:
 	default:
 		return oauth.InvalidRequest("decision must be allow or deny")
 	}
-	recorded, err := h.o.Requests.AnswerRequest(r.Context(), q.req.ID, q.sess.ID, a)
+	err := h.o.Tx.InTx(r.Context(), func(ctx context.Context) error {
+		if a.Decision == flow.DecisionDeny && q.more != nil {
+			if err := h.countRefusal(ctx, q, a.Now); err != nil {
+				return err
+			}
+		}
+		recorded, err := h.o.Requests.AnswerRequest(ctx, q.req.ID, q.sess.ID, a)
+		if err == nil && !recorded { // another tab was faster (AR-15)
+			return stop(http.StatusBadRequest, web.CaseAnswered, q.req, errors.New("answered meanwhile"))
+		}
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	if !recorded { // another tab was faster (AR-15)
-		return stop(http.StatusBadRequest, web.CaseAnswered, q.req, errors.New("answered meanwhile"))
 	}
 	return h.goOn(w, r, q.req.ID)
 }
@@ -248,7 +270,7 @@ func (h *Handler) question(ctx context.Context, sess *flow.Session, req flow.Aut
 	if err != nil {
 		return q, err
 	}
-	scopes, err := allowedNow(q.res, &q.client, req.Scopes)
+	scopes, err := AllowedNow(q.res, &q.client, req.Scopes)
 	if err != nil {
 		stopped := stop(http.StatusBadRequest, web.CaseScope, req, err)
 		stopped.Page.Server = q.res.Name
@@ -256,6 +278,12 @@ func (h *Handler) question(ctx context.Context, sess *flow.Session, req flow.Aut
 	}
 	q.offer = newOffer(q.res, scopes)
 	q.stay = q.client.MayUseGrant(registration.GrantRefreshToken)
+	if q.earlier, err = h.earlier(ctx, q); err != nil {
+		return q, err
+	}
+	if q.more = q.beyond(); q.more != nil {
+		q.offer = q.offer.beyond(q.more)
+	}
 	return q, nil
 }
 
@@ -267,8 +295,9 @@ func redirectGone(c registration.Client, req flow.AuthorizationRequest, cause er
 	return stopped
 }
 
-// allowedNow drops the scopes that may no longer be granted (SC-04).
-func allowedNow(r resource.Resource, c *registration.Client, scopes []string) ([]string, error) {
+// AllowedNow returns the scopes of a request without those that its client may
+// no longer have (SC-04); nothing left is invalid_scope.
+func AllowedNow(r resource.Resource, c *registration.Client, scopes []string) ([]string, error) {
 	if len(scopes) == 0 {
 		return nil, nil // basic access: Narrow would put the defaults in its place
 	}

@@ -90,7 +90,7 @@ func newDesk(t *testing.T, db *sqlstore.Store, change func(*desk)) *desk {
 	}
 	h, err := consent.New(consent.Options{Edge: endpoint.New(endpoint.Options{Pages: pages, Now: clock}), Pages: pages, Base: "/auth",
 		Issuer: issuer, Sessions: d.browser, Forms: &flow.HMACForms{Key: []byte("a key of this test"), Now: clock},
-		Requests: db, Clients: db, Resources: &resource.Registry{Store: db, Issuer: issuer}, Consents: db, Now: clock})
+		Requests: db, Clients: db, Resources: &resource.Registry{Store: db, Issuer: issuer}, Consents: db, Tx: db, Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,19 +26,18 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, q question, c cho
 	if err != nil {
 		return err
 	}
-	earlier, err := h.earlier(r.Context(), q)
-	if err != nil {
-		return err
-	}
 	p := h.facts(q, now)
-	if err := h.warn(r.Context(), &p, q, earlier); err != nil {
+	if err := h.warn(r.Context(), &p, q, q.earlier); err != nil {
 		return err
 	}
 	p.Others = others
-	p.Required, p.Groups = q.offer.words(q.client.Trusted(), c.ticked, allowedBefore(q, earlier))
+	p.StayConnected, p.StayChecked = q.choosesStay(), c.stay
+	p.TooQuick, p.ChangedMeanwhile, p.AskedAnew = c.tooQuick, c.changed, c.anew
+	if q.more != nil {
+		return h.o.Pages.Write(w, r, http.StatusOK, stepUpPage(p, q, c))
+	}
+	p.Required, p.Groups = q.offer.words(q.client.Trusted(), c.ticked, allowedBefore(q, q.earlier))
 	p.Basic = len(q.offer.requested) == 0
-	p.StayConnected, p.StayChecked = q.stay, c.stay
-	p.TooQuick, p.ChangedMeanwhile = c.tooQuick, c.changed
 	return h.o.Pages.Write(w, r, http.StatusOK, p)
 }
 

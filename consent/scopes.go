@@ -20,6 +20,8 @@ type offer struct {
 	// required are those the person cannot leave out; optional the others, both
 	// in the resource's order.
 	required, optional []resource.Scope
+	// kept are requested and allowed already: a step-up page does not ask for them.
+	kept []string
 }
 
 // newOffer sorts the requested scopes of a resource. A scope that the resource
@@ -71,13 +73,14 @@ func (o offer) offers(ticked []string) bool {
 	return true
 }
 
-// granted returns requested ∩ (ticked ∪ required), in the order requested:
-// never more than was asked for, shown and chosen (SC-07).
+// granted returns requested ∩ (ticked ∪ required ∪ kept), in the order requested:
+// never more than was asked for, shown and chosen (SC-07), and on a step-up page
+// never less than what was allowed before.
 func (o offer) granted(ticked []string) []string {
 	var granted []string
 	for _, name := range o.requested {
 		needed := slices.ContainsFunc(o.required, func(s resource.Scope) bool { return s.Name == name })
-		if needed || slices.Contains(ticked, name) {
+		if needed || slices.Contains(o.kept, name) || slices.Contains(ticked, name) {
 			granted = append(granted, name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/consent"
 	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/endpoint"
 	"github.com/ostiary-auth/ostiary/internal/flow"
@@ -26,6 +27,7 @@ const (
 	purposeAccount    = "account"
 	purposeDisconnect = "account disconnect"
 	purposeEndOthers  = "account end-others"
+	purposeLetAsk     = "account let-ask"
 )
 
 // GrantStore is what the page needs of grant.Store.
@@ -51,6 +53,13 @@ type SessionStore interface {
 	DeleteSessions(ctx context.Context, subject, exceptID string) (int, error)
 }
 
+// ConsentStore is what the page needs of consent.Store.
+type ConsentStore interface {
+	grant.ConsentStore
+	ListQuiet(ctx context.Context, subject string, since time.Time) ([]consent.Refusal, error)
+	DeleteRefusals(ctx context.Context, subject, clientID, resource string) (int, error)
+}
+
 // Options configures New. Every field without a default is required.
 type Options struct {
 	Edge  *endpoint.Edge
@@ -64,7 +73,7 @@ type Options struct {
 	Grants       GrantStore
 	Clients      ClientStore
 	Resources    ResourceStore
-	Consents     grant.ConsentStore
+	Consents     ConsentStore
 	Audit        audit.Store
 	Tx           store.Transactor
 
@@ -104,6 +113,7 @@ func (h *Handler) Routes(pages, _ *http.ServeMux) {
 	pages.Handle("GET /account", h.o.Edge.Page(h.person(h.show)))
 	pages.Handle("GET /account/apps/{key}/disconnect", h.o.Edge.Page(h.person(h.askDisconnect)))
 	pages.Handle("POST /account/apps/{key}/disconnect", h.o.Edge.Page(h.person(h.disconnect)))
+	pages.Handle("POST /account/apps/{key}/let-ask", h.o.Edge.Page(h.person(h.letAsk)))
 	pages.Handle("POST /account/sessions/{key}/end", h.o.Edge.Page(h.person(h.endSession)))
 	pages.Handle("GET /account/sessions/end-others", h.o.Edge.Page(h.person(h.askEndOthers)))
 	pages.Handle("POST /account/sessions/end-others", h.o.Edge.Page(h.person(h.endOthers)))

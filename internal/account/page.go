@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/ostiary-auth/ostiary/consent"
 	"github.com/ostiary-auth/ostiary/internal/audit"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/grant"
@@ -20,9 +21,16 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request, s *flow.Session) 
 	if err != nil {
 		return err
 	}
+	quiet, err := h.o.Consents.ListQuiet(ctx, s.Subject, h.o.Now().Add(-consent.QuietFor))
+	if err != nil {
+		return err
+	}
 	for _, a := range apps {
 		shown, err := h.describe(ctx, a)
 		if err != nil {
+			return err
+		}
+		if err := h.addAsksAgain(ctx, s, a, quiet, &shown); err != nil {
 			return err
 		}
 		page.Apps = append(page.Apps, shown)

@@ -165,7 +165,7 @@ func (a *App) routers() ([]router, error) {
 		Describe: a.describe, AddResource: a.addResource, Now: a.o.Now}))
 	add(consent.New(consent.Options{Edge: a.edge, Pages: a.pages, Base: a.cfg.Base(), Issuer: a.cfg.Issuer,
 		Sessions: a.sessions, Forms: a.forms, Requests: a.db, Clients: a.db, Resources: a.Registry, Consents: a.db,
-		Now: a.o.Now}))
+		Tx: a.db, Now: a.o.Now}))
 	add(account.New(account.Options{Edge: a.edge, Pages: a.pages, Base: a.cfg.Base(), Sessions: a.sessions,
 		Forms: a.forms, SessionStore: a.db, Grants: a.db, Clients: a.db, Resources: a.db, Consents: a.db, Audit: a.db,
 		Tx: a.db, AccessTokenLife: a.cfg.AccessTokenLifetime, Now: a.o.Now}))

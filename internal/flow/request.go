@@ -74,6 +74,9 @@ type AuthorizationRequest struct {
 	StayConnected  bool
 	DecidedAt      time.Time
 	DecidedBy      string
+	// ExtendsConsent says that the answer adds to what the person allowed before,
+	// and rests on that being remembered still.
+	ExtendsConsent bool
 
 	// FinishedAt is when the response was made: a code (GrantID) or an error
 	// (ErrorCode). Set once.
@@ -97,6 +100,7 @@ type Answer struct {
 	Decision       Decision
 	ApprovedScopes []string
 	StayConnected  bool
+	ExtendsConsent bool
 	By             string
 	Now            time.Time
 }

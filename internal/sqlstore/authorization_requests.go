@@ -12,7 +12,7 @@ import (
 
 const requestColumns = `id, reference, session_id, source, client_id, redirect_uri, resource, scopes, offline_named,
 	state, has_state, prompt, code_challenge, params, created_at, expires_at, decision, approved_scopes,
-	stay_connected, decided_at, decided_by, finished_at, grant_id, error_code, error_description, once_hash, returned_at`
+	stay_connected, decided_at, decided_by, finished_at, grant_id, error_code, error_description, once_hash, returned_at, extends_consent`
 
 // CreateRequest implements flow.Store. The cap is part of the statement: a flood
 // from one source stops at it on SQLite, which has one writer. On PostgreSQL a
@@ -22,14 +22,14 @@ const requestColumns = `id, reference, session_id, source, client_id, redirect_u
 func (s *Store) CreateRequest(ctx context.Context, a flow.AuthorizationRequest, limit int) (bool, error) {
 	const q = `INSERT INTO authorization_requests (` + requestColumns + `)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, CAST($15 AS BIGINT), CAST($16 AS BIGINT),
-			$17, $18, $19, CAST($20 AS BIGINT), $21, CAST($22 AS BIGINT), $23, $24, $25, CAST($26 AS TEXT), CAST($27 AS BIGINT)
+			$17, $18, $19, CAST($20 AS BIGINT), $21, CAST($22 AS BIGINT), $23, $24, $25, CAST($26 AS TEXT), CAST($27 AS BIGINT), $28
 		WHERE (SELECT COUNT(*) FROM authorization_requests
-			WHERE source = $4 AND finished_at IS NULL AND expires_at > $15) < CAST($28 AS BIGINT)`
+			WHERE source = $4 AND finished_at IS NULL AND expires_at > $15) < CAST($29 AS BIGINT)`
 	n, err := s.exec(ctx, q, a.ID, a.Reference, a.SessionID, a.Source, a.ClientID, a.RedirectURI, a.Resource,
 		toJSON(a.Scopes), a.OfflineNamed, a.State, a.HasState, toJSON(a.Prompt), a.CodeChallenge, a.Params.Encode(),
 		millis(a.CreatedAt), millis(a.ExpiresAt), string(a.Decision), toJSON(a.ApprovedScopes), a.StayConnected,
 		millis(a.DecidedAt), a.DecidedBy, millis(a.FinishedAt), a.GrantID, a.ErrorCode, a.ErrorDescription,
-		nullable(a.OnceHash), millis(a.ReturnedAt), limit)
+		nullable(a.OnceHash), millis(a.ReturnedAt), a.ExtendsConsent, limit)
 	if err != nil {
 		return false, fmt.Errorf("create authorization request: %w", err)
 	}
@@ -58,7 +58,7 @@ func (s *Store) getRequest(ctx context.Context, q string, arg string) (flow.Auth
 	if err := s.row(ctx, q, []any{arg}, &a.ID, &a.Reference, &a.SessionID, &a.Source, &a.ClientID, &a.RedirectURI,
 		&a.Resource, &scopes, &a.OfflineNamed, &a.State, &a.HasState, &prompt, &a.CodeChallenge, &params, &createdAt,
 		&expiresAt, &a.Decision, &approved, &a.StayConnected, &decidedAt, &a.DecidedBy, &finishedAt, &a.GrantID,
-		&a.ErrorCode, &a.ErrorDescription, &onceHash, &returnedAt); err != nil {
+		&a.ErrorCode, &a.ErrorDescription, &onceHash, &returnedAt, &a.ExtendsConsent); err != nil {
 		return flow.AuthorizationRequest{}, fmt.Errorf("get authorization request: %w", err)
 	}
 	a.CreatedAt, a.ExpiresAt, a.DecidedAt = timeOf(createdAt), timeOf(expiresAt), timeOf(decidedAt)
@@ -90,10 +90,10 @@ func (s *Store) TouchRequest(ctx context.Context, id string, until time.Time) er
 // AnswerRequest implements flow.Store.
 func (s *Store) AnswerRequest(ctx context.Context, id, sessionID string, a flow.Answer) (bool, error) {
 	const q = `UPDATE authorization_requests SET decision = $3, approved_scopes = $4, stay_connected = $5,
-			decided_at = $6, decided_by = $7
+			decided_at = $6, decided_by = $7, extends_consent = $8
 		WHERE id = $1 AND session_id = $2 AND decision = '' AND finished_at IS NULL AND expires_at > $6`
 	n, err := s.exec(ctx, q, id, sessionID, string(a.Decision), toJSON(a.ApprovedScopes), a.StayConnected,
-		a.Now.UnixMilli(), a.By)
+		a.Now.UnixMilli(), a.By, a.ExtendsConsent)
 	if err != nil {
 		return false, fmt.Errorf("answer authorization request: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/consent"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 )
 
@@ -58,7 +59,7 @@ func (s *Store) takeLease(ctx context.Context, name string, now, until time.Time
 }
 
 // Collect deletes rows that can decide nothing any more: sessions, devices,
-// guesses, links and used assertions past their time, authorization requests a
+// guesses, links, refusals and used assertions past their time, authorization requests a
 // day after their end, grants whose code was never used an hour after it expired
 // (D10), and other grants at their absolute expiry; an ended one is kept until
 // then, so that its tokens are recognised. Live grants, clients and keys are never
@@ -88,6 +89,7 @@ func (s *Store) collectAll(ctx context.Context, now, unusedSince time.Time) erro
 		{"grants", "id", "expires_at <= $1", hourAgo},
 		{"client_documents", "client_id", "tried_at <= $1 AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = client_documents.client_id)", dayAgo},
 		{"fetch_budgets", "name", "started_at <= $1", dayAgo},
+		{"refusals", "subject, client_id, redirect_uri, resource, set_hash", "refused_at <= $1", now.Add(-consent.QuietFor)},
 	} {
 		if err := s.collect(ctx, c.table, c.key, c.where, c.before); err != nil {
 			return fmt.Errorf("collect expired %s: %w", c.table, err)
