@@ -12,6 +12,9 @@ FUZZTIME    ?= 60s
 # Folders whose tests drive npm packages.
 NPM := test/interop test/conformance test/e2e
 
+# Examples on routers that nobody else should have to download: a module of its own.
+ROUTERS := examples/routers
+
 # What make test runs under the race detector: where goroutines meet on shared
 # state, without the one test that only counts to ten thousand. make soak runs
 # everything under it.
@@ -36,11 +39,13 @@ run: build ## Start ostiary and the example MCP server beside it
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [[ -z $$unformatted ]] || { echo "not gofmt-ed: $$unformatted"; exit 1; }
 	$(GO) vet ./...
+	cd $(ROUTERS) && $(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 
 .PHONY: check
 check: lint ## The quick look: lint, and the tests on SQLite without browser and npm
 	OSTIARY_TEST_POSTGRES=off $(GO) test $$($(GO) list ./... | grep -vE '/test/(e2e|interop|conformance|load)$$')
+	cd $(ROUTERS) && $(GO) test ./...
 
 .PHONY: test
 test: ## The gate, what CI runs: both databases, race detector, browser, SDKs
@@ -59,6 +64,7 @@ test-race:
 .PHONY: test-all
 test-all:
 	$(GO) test -count=1 -timeout 12m ./...
+	cd $(ROUTERS) && $(GO) test -count=1 ./...
 
 .PHONY: soak
 soak: ## The long runs: race detector, kill loops, fuzzing; summary in .build/soak.txt
