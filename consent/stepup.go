@@ -95,12 +95,17 @@ func (o offer) beyond(m *More) offer {
 // beyond returns what makes q a step-up page, nil for the full one: approvals of
 // its client are not remembered (D11), there is none, or nothing is new.
 func (q question) beyond() *More {
-	if q.earlier == nil || !MayRemember(&q.client, q.req.RedirectURI) {
+	if !q.remembers() {
 		return nil
 	}
 	return q.earlier.Beyond(q.res, Request{Subject: q.sess.Subject, ClientID: q.client.ID, RedirectURI: q.req.RedirectURI,
 		Resource: q.req.Resource, Scopes: q.offer.requested, StayConnected: q.req.OfflineNamed && q.stay,
 		DocumentHash: q.client.DocumentHash})
+}
+
+// remembers reports whether an earlier approval is there and may be used (D11).
+func (q question) remembers() bool {
+	return q.earlier != nil && MayRemember(&q.client, q.req.RedirectURI)
 }
 
 // initial returns the choices a page begins with. On a step-up page all is
@@ -143,7 +148,7 @@ func (h *Handler) otherQuestion(w http.ResponseWriter, r *http.Request, q questi
 	case d == flow.DecisionDeny:
 		q.more = nil // the refusal is not of what is asked now: it does not count
 		return h.record(w, r, q, d, choices{})
-	case stepUp && q.more == nil && q.earlier != nil && !changed(q, q.earlier):
+	case stepUp && q.more == nil && q.remembers() && !changed(q, q.earlier):
 		return h.goOn(w, r, q.req.ID)
 	}
 	c := q.initial()
