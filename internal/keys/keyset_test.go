@@ -287,11 +287,22 @@ func TestSign(t *testing.T) {
 		"header not base64": "%." + parts[1] + "." + parts[2],
 		"header not JSON":   "eA." + parts[1] + "." + parts[2],
 		"empty":             "",
+		"a line break":      parts[0][:9] + "\n" + parts[0][9:] + "." + parts[1] + "." + parts[2],
+		"in the signature":  token + "\r\n",
+		"padding":           token + "==",
+		"stray bits":        token[:len(token)-1] + string(stray(token[len(token)-1])),
 	} {
 		if _, _, err := s.Verify("at+jwt", bad); !errors.Is(err, keys.ErrSignature) {
 			t.Errorf("%s: err = %v, want ErrSignature", name, err)
 		}
 	}
+}
+
+// stray is a last character of an ES256 signature with another of the bits that it
+// does not need.
+func stray(last byte) byte {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	return alphabet[strings.IndexByte(alphabet, last)+1]
 }
 
 func TestSignAtOnce(t *testing.T) {
