@@ -153,8 +153,8 @@ func TestRFC8414_AdvertisedIsMounted(t *testing.T) {
 				t.Errorf("%s is not mounted at %s", name, raw)
 			}
 		}
-		if n != 5 {
-			t.Errorf("%d endpoints, want authorization, token, revocation, registration and the keys", n)
+		if n != 6 {
+			t.Errorf("%d endpoints, want authorization, token, revocation, introspection, registration and the keys", n)
 		}
 		a := k.register(appRedirect)
 		grants, _ := doc["grant_types_supported"].([]any)
