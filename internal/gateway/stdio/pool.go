@@ -1,0 +1,210 @@
+package stdio
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/resourceserver"
+)
+
+// owner is whom a child works for. Nobody else reaches it, also when he knows the
+// session's id (resourceserver's SessionKey says so first; JW-25).
+type owner struct{ issuer, subject, client string }
+
+func ownerOf(t *resourceserver.Token) owner { return owner{t.Issuer, t.Subject, t.ClientID} }
+
+func (o owner) isSubject(other owner) bool {
+	return o.issuer == other.issuer && o.subject == other.subject
+}
+
+// Why no child was started.
+var (
+	errSubjectFull = errors.New("you have as many sessions as one person may have; end one, or try again shortly")
+	errFull        = errors.New("there are as many sessions as the server may have; try again shortly")
+	errClosed      = errors.New("the gateway stops")
+)
+
+// open starts a child of t's owner, which counts as used until release.
+func (b *Bridge) open(ctx context.Context, t *resourceserver.Token) (*session, error) {
+	s := newSession(b, ownerOf(t), rand.Text())
+	b.mu.Lock()
+	b.touch(s, t)
+	b.mu.Unlock()
+	if err := b.reserve(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := s.start(); err != nil {
+		b.forget(s)
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !s.ending {
+		b.sessions[s.id] = s
+	}
+	return s, nil
+}
+
+// openShared returns the one child of t's owner for requests without a session,
+// and starts it when there is none.
+func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token, version string) (*session, error) {
+	o := ownerOf(t)
+	b.mu.Lock()
+	if b.opts.Now().Before(b.legacyUntil) {
+		b.mu.Unlock()
+		return nil, errLegacy
+	}
+	s := b.shared[o]
+	starts := s == nil
+	if starts {
+		s = newSession(b, o, "")
+		b.shared[o] = s
+	}
+	b.touch(s, t)
+	b.mu.Unlock()
+	if starts {
+		// Others wait for this start: that this client goes away must not fail it.
+		go b.startShared(context.WithoutCancel(ctx), s, version)
+	}
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		b.release(s)
+		return nil, ctx.Err()
+	}
+	if s.startErr != nil {
+		b.release(s)
+		return nil, s.startErr
+	}
+	return s, nil
+}
+
+func (b *Bridge) startShared(ctx context.Context, s *session, version string) {
+	defer close(s.ready)
+	if s.startErr = b.reserve(ctx, s); s.startErr == nil {
+		if s.startErr = s.start(); s.startErr != nil {
+			b.forget(s)
+		}
+	}
+	if s.startErr == nil {
+		if s.startErr = s.probe(ctx, version); s.startErr != nil {
+			s.end("it cannot serve clients of " + version)
+		}
+	}
+	if s.startErr == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shared[s.owner] == s {
+		delete(b.shared, s.owner)
+	}
+	if errors.Is(s.startErr, errLegacy) {
+		b.legacyUntil = b.opts.Now().Add(legacyMemory)
+	}
+}
+
+// find returns the session with this id when it is t's, which counts as used
+// until release; nil otherwise.
+func (b *Bridge) find(t *resourceserver.Token, id string) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.sessions[id]
+	if s == nil || s.owner != ownerOf(t) {
+		return nil
+	}
+	b.touch(s, t)
+	return s
+}
+
+// touch is called with mu held.
+func (b *Bridge) touch(s *session, t *resourceserver.Token) {
+	s.open++
+	s.usedAt = b.opts.Now()
+	switch {
+	case t.ExpiresAt.IsZero():
+		s.expires, s.forever = time.Time{}, true
+	case !s.forever && t.ExpiresAt.After(s.expires):
+		s.expires = t.ExpiresAt
+	}
+}
+
+func (b *Bridge) release(s *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.open--
+	s.usedAt = b.opts.Now()
+}
+
+// reserve counts s, once there is room. A subject that has no more makes room by
+// its own child that was not used for longest: clients forget sessions without
+// ending them, and one that comes back begins anew.
+func (b *Bridge) reserve(ctx context.Context, s *session) error {
+	for {
+		victim, err := b.admit(s)
+		if err != nil || victim == nil {
+			return err
+		}
+		victim.end("its owner began another session")
+		select {
+		case <-victim.gone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// admit counts s, or returns the child whose end makes room.
+func (b *Bridge) admit(s *session) (*session, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, errClosed
+	}
+	own := 0
+	var victim *session
+	for other := range b.all {
+		if !other.owner.isSubject(s.owner) {
+			continue
+		}
+		own++
+		if (other.ending || other.open == 0) && (victim == nil || other.ending && !victim.ending || !victim.ending && other.usedAt.Before(victim.usedAt)) {
+			victim = other
+		}
+	}
+	switch {
+	case own < b.opts.MaxPerSubject && len(b.all) < b.opts.MaxChildren:
+		b.all[s] = true
+		b.begin.Do(func() { go b.sweepOnTime() })
+		return nil, nil
+	case victim != nil:
+		return victim, nil
+	case own >= b.opts.MaxPerSubject:
+		return nil, errSubjectFull
+	}
+	return nil, errFull
+}
+
+// retire makes s unreachable; false when it was before.
+func (b *Bridge) retire(s *session) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := s.ending
+	s.ending = true
+	delete(b.sessions, s.id)
+	if b.shared[s.owner] == s {
+		delete(b.shared, s.owner)
+	}
+	return !was
+}
+
+// forget stops counting s, whose process is gone.
+func (b *Bridge) forget(s *session) {
+	b.retire(s)
+	b.mu.Lock()
+	delete(b.all, s)
+	b.mu.Unlock()
+	close(s.gone)
+}
