@@ -72,8 +72,8 @@ type Options struct {
 	// Resource is on one. Requests that arrive on a loopback address for another
 	// name get 403: a page could have rebound its name to this machine.
 	AllowedHosts []string
-	// SessionKey seals MCP-Session-Id, so that a session serves only the issuer,
-	// subject and client that began it. Processes that serve the same sessions
+	// SessionKey seals MCP-Session-Id, so that a session serves only the issuer and
+	// subject that began it. Processes that serve the same sessions
 	// share it: 32 random bytes at least. Nil makes one for this process.
 	SessionKey []byte
 	// NoLegacyMetadata leaves /.well-known/oauth-authorization-server alone.

@@ -20,9 +20,9 @@ const (
 )
 
 // sessions binds the session ids of MCP before 2026-07-28 to who began the
-// session (JW-25). The client gets the server's id with a tag over it, the
-// token's issuer, subject and client; the tag is checked and taken off again, so
-// nothing is stored and processes with the same key agree (ADR 0012).
+// session (JW-25). The client gets the server's id with a tag over it and the
+// token's issuer and subject; the tag is checked and taken off again, so nothing
+// is stored and processes with the same key agree (ADR 0012).
 type sessions struct{ key []byte }
 
 func newSessions(key []byte) (*sessions, error) {
@@ -51,7 +51,9 @@ func (s *sessions) open(t *Token, sealed string) (string, bool) {
 
 func (s *sessions) tag(t *Token, id string) string {
 	mac := hmac.New(sha256.New, s.key)
-	for _, part := range []string{"ostiary mcp session v1", t.Issuer, t.Subject, t.ClientID, id} {
+	// Not the client: it may register anew in mid-session, as the go-sdk does to
+	// step up.
+	for _, part := range []string{"ostiary mcp session v1", t.Issuer, t.Subject, id} {
 		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
 		mac.Write([]byte(part))
 	}

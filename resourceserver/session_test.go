@@ -49,7 +49,7 @@ func TestJW25_Sessions(t *testing.T) {
 	}{
 		{"its subject", "u_1", "c_1", id, 200},
 		{"another subject", "u_2", "c_1", id, 404},
-		{"another client", "u_1", "c_2", id, 404},
+		{"another client of its subject", "u_1", "c_2", id, 200},
 		{"subject and client shifted", "u_1c", "_1", id, 404},
 		{"the server's bare id", "u_1", "c_1", "s-1", 404},
 		{"no tag", "u_1", "c_1", "s-1.", 404},
