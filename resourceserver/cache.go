@@ -1,7 +1,6 @@
 package resourceserver
 
 import (
-	"crypto/sha256"
 	"sync"
 	"time"
 )
@@ -9,19 +8,6 @@ import (
 // shards of a cache, so that requests on many processors rarely wait for one
 // another; a power of two.
 const shards = 16
-
-// digest names a token in a cache: what is cached tells nobody the token.
-type digest [sha256.Size]byte
-
-// digestOf hashes without copying to the heap, for that would be the most
-// expensive step of a cached verification.
-func digestOf(raw string) digest {
-	var buf [2048]byte
-	if len(raw) > len(buf) {
-		return sha256.Sum256([]byte(raw))
-	}
-	return sha256.Sum256(buf[:copy(buf[:], raw)])
-}
 
 // cache remembers a bounded number of values, each until its time. A nil cache
 // remembers nothing.

@@ -22,7 +22,7 @@ func FuzzBearerToken(f *testing.F) {
 		if token[0] == ' ' || len(token) > maxToken || !strings.HasSuffix(value, token) {
 			t.Fatalf("bearerToken(%q) = %q", value, token)
 		}
-		v := verifier{now: time.Now, verified: newCache[verified](1)}
+		v := verifier{digests: newDigester(), now: time.Now, verified: newCache[verified](1)}
 		if _, err := v.verify(t.Context(), token); err == nil || !isToken68(token) && err != errNotOneToken {
 			t.Fatalf("verify(%q) = %v", token, err)
 		}

@@ -13,6 +13,7 @@ type verifier struct {
 	authorities []*authority
 	asked       *authority // who is asked about tokens that are no JWTs; nil: they are refused
 	verified    *cache[verified]
+	digests     *digester
 	now         func() time.Time
 }
 
@@ -25,7 +26,7 @@ type verified struct {
 
 // newVerifier expects options that New has checked and completed.
 func newVerifier(o Options, audience string) (*verifier, error) {
-	v := &verifier{now: o.Now, verified: newCache[verified](o.TokenCache)}
+	v := &verifier{now: o.Now, verified: newCache[verified](o.TokenCache), digests: newDigester()}
 	for _, is := range o.Issuers {
 		a, err := newAuthority(o, is, audience)
 		if err != nil {
@@ -68,7 +69,7 @@ func newAuthority(o Options, is Issuer, audience string) (*authority, error) {
 // verify returns the token that raw carries. Whatever is wrong with raw is a 401
 // refusal; keys or answers that cannot be had are a 503 refusal (M8).
 func (v *verifier) verify(ctx context.Context, raw string) (*Token, error) {
-	d, now := digestOf(raw), v.now()
+	d, now := v.digests.of(raw), v.now()
 	if e, ok := v.verified.get(d, now); ok {
 		if e.key == nil || e.keys.holds(e.key) {
 			return e.token, nil
