@@ -148,7 +148,7 @@ func (m *message) readOperations() (err error) {
 		m.ops, err = m.subscriptions()
 		return err
 	}
-	if member := namedBy[m.method]; member != "" {
+	if member := namedBy[m.method]; member != "" && !m.wasRemoved() {
 		var ok bool
 		if m.name, ok = m.params.str(member); !ok || !isPlain(m.name) {
 			return errors.New("params does not name what the method acts on")
@@ -156,6 +156,13 @@ func (m *message) readOperations() (err error) {
 	}
 	m.ops = []Operation{{Method: m.method, Name: m.name}}
 	return nil
+}
+
+// wasRemoved reports a method that the message's revision has no more, without
+// the name that it had: whether such a method exists is the server's to say.
+func (m *message) wasRemoved() bool {
+	return (m.method == "resources/subscribe" || m.method == "resources/unsubscribe") && !m.params.has("uri") &&
+		isVersion(m.version) && m.version >= versionMirrors
 }
 
 // readCompletion names the prompt or the resource whose values are completed.
