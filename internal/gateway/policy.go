@@ -39,7 +39,7 @@ type policy struct {
 	Prompts     scopeTable     `yaml:"prompts"`
 	Resources   scopeTable     `yaml:"resources"`
 	Methods     scopeTable     `yaml:"methods"`
-	Default     *[]string      `yaml:"default"`
+	Default     *scopeList     `yaml:"default"`
 	Implies     scopeTable     `yaml:"implies"`
 	FilterLists bool           `yaml:"filter_lists"`
 }
@@ -107,13 +107,28 @@ func (t *scopeTable) UnmarshalYAML(n *yaml.Node) error {
 			return lineError(key, fmt.Sprintf("%q is not a name, or is there twice", key.Value))
 		}
 		seen[key.Value] = true
-		if value.Kind != yaml.SequenceNode || value.Decode(&e.scopes) != nil {
-			return lineError(value, fmt.Sprintf("%s needs a list of scopes in brackets; [] lets every valid token do it", key.Value))
+		var list scopeList
+		if err := list.read(value, key.Value); err != nil {
+			return err
 		}
-		if bad := slices.IndexFunc(e.scopes, isNoScope); bad >= 0 {
-			return lineError(value, fmt.Sprintf("%q is not a scope; write one scope an element, without spaces", e.scopes[bad]))
-		}
+		e.scopes = append(e.scopes, list...)
 		*t = append(*t, e)
+	}
+	return nil
+}
+
+// scopeList is a list of scopes.
+type scopeList []string
+
+// UnmarshalYAML reads the list of default.
+func (l *scopeList) UnmarshalYAML(n *yaml.Node) error { return l.read(n, "default") }
+
+func (l *scopeList) read(n *yaml.Node, name string) error {
+	if n.Kind != yaml.SequenceNode || n.Decode((*[]string)(l)) != nil {
+		return lineError(n, name+" needs a list of scopes in brackets; [] lets every valid token do it")
+	}
+	if bad := slices.IndexFunc(*l, isNoScope); bad >= 0 {
+		return lineError(n, fmt.Sprintf("%q is not a scope; write one scope an element, without spaces", (*l)[bad]))
 	}
 	return nil
 }
@@ -162,7 +177,7 @@ func parsePolicy(data []byte, path string, o *resourceserver.Options) error {
 	}
 	r := policyReader{name: name, dir: filepath.Dir(path)}
 	r.issuers(p, o)
-	r.operations(p, o)
+	r.operations(p, hasTable(data), o)
 	if len(r.lines) > 0 {
 		return &PolicyError{lines: r.lines}
 	}
@@ -223,9 +238,24 @@ func (r *policyReader) secret(line int, key, path string) resourceserver.Secret 
 	return resourceserver.Secret(strings.TrimRight(string(r.file(line, key, path)), "\r\n"))
 }
 
-// operations reads the table. Without any of its keys there is none, and request
-// bodies are not read.
-func (r *policyReader) operations(p policy, o *resourceserver.Options) {
+// hasTable reports whether the file has a key of the table. One with nothing behind
+// it counts, as when its lines were commented out: it must not open everything.
+func hasTable(data []byte) bool {
+	var top map[string]yaml.Node
+	if yaml.Unmarshal(data, &top) != nil {
+		return false
+	}
+	for _, key := range []string{"tools", "prompts", "resources", "methods", "default"} {
+		if _, ok := top[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// operations reads the table. Without any of its keys there is none, and every
+// valid token may do everything.
+func (r *policyReader) operations(p policy, table bool, o *resourceserver.Options) {
 	for _, e := range p.Implies {
 		if o.Implies == nil {
 			o.Implies = map[string][]string{}
@@ -236,7 +266,7 @@ func (r *policyReader) operations(p policy, o *resourceserver.Options) {
 		o.Implies[e.name] = e.scopes
 	}
 	o.FilterLists = p.FilterLists
-	if p.Tools == nil && p.Prompts == nil && p.Resources == nil && p.Methods == nil && p.Default == nil {
+	if !table {
 		return
 	}
 	o.Operations = map[resourceserver.Operation][]string{}
