@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/jose"
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 func TestCacheIsBounded(t *testing.T) {
@@ -137,12 +140,12 @@ func TestTokenCacheMemory(t *testing.T) {
 		now: func() time.Time { return now }}
 	before := heap()
 	c := newCache[verified](tokens)
-	k := &key{}
+	k := &jose.Key{}
 	for i := range tokens {
-		claims, err := readClaimSet([]byte(`{"iss":"https://login.example.com","aud":"https://mcp.example.com/mcp",`+
+		claims, err := strictjson.ReadObject([]byte(`{"iss":"https://login.example.com","aud":"https://mcp.example.com/mcp",`+
 			`"sub":"u_01JD8Z3V5E7R9T1Y3K5M7P9Q1S","client_id":"https://client.example.com/oauth/metadata.json","jti":"`+
 			strings.Repeat("j", 22)+strconv.Itoa(i)+`","exp":1000000600,"iat":1000000000,"auth_time":1000000000,`+
-			`"scope":"files:read files:write calendar:read calendar:write mail:read offline_access"}`), nil)
+			`"scope":"files:read files:write calendar:read calendar:write mail:read offline_access"}`), nil, strictjson.Small)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func FuzzParseKeys(f *testing.F) {
 			t.Fatalf("parseKeys = %v, %v", keys, err)
 		}
 		for _, k := range keys {
-			if len(k.algorithms) == 0 || k.public == nil {
+			if len(k.Algorithms) == 0 || k.Public == nil {
 				t.Fatalf("a key of no use: %+v", k)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 	"github.com/ostiary-auth/ostiary/metadata"
 )
 
@@ -162,21 +163,21 @@ func (i *introspector) request(ctx context.Context, raw string, d digest) (_ ans
 // must be there, whatever the RFC allows, for without them nobody says that the
 // token is meant for this server (AU-07) or when it ends.
 func (i *introspector) read(body []byte) (*Token, error) {
-	c, err := readClaimSet(body, nil)
+	c, err := strictjson.ReadObject(body, nil, strictjson.Small)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("introspection response: %w", err))
 	}
-	switch string(c.get("active")) {
+	switch string(c.Get("active")) {
 	case "true":
 	case "false":
 		return nil, invalidToken("the token is not active")
 	default:
 		return nil, unavailable(errors.New("introspection response: active is not a boolean"))
 	}
-	if c.has("iss") && !c.is("iss", i.authority.Identifier) {
+	if c.Has("iss") && !c.Is("iss", i.authority.Identifier) {
 		return nil, invalidToken("the token was not issued by this server's authorization server")
 	}
-	if kind, ok := c.str("token_type"); c.has("token_type") && (!ok || !isBearerType(kind)) {
+	if kind, ok := c.Str("token_type"); c.Has("token_type") && (!ok || !isBearerType(kind)) {
 		return nil, invalidToken("the token is not a bearer access token")
 	}
 	return i.authority.readToken(c)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/ostiary-auth/ostiary/internal/jose"
 	"github.com/ostiary-auth/ostiary/metadata"
 )
 
@@ -21,7 +22,7 @@ type issuerKeys struct {
 	jwksURI string
 }
 
-func (k *issuerKeys) fetch(ctx context.Context) ([]*key, error) {
+func (k *issuerKeys) fetch(ctx context.Context) ([]*jose.Key, error) {
 	jwksURI, err := k.locate(ctx)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func TestParseKeysLeavesOutWhatCannotVerify(t *testing.T) {
 	} {
 		good := `{"kty":"OKP","crv":"Ed25519","kid":"good","x":"` + strings.Repeat("A", 43) + `"}`
 		keys, err := parseKeys([]byte(`{"keys":[` + key + `,` + good + `]}`))
-		if err != nil || len(keys) != 1 || keys[0].id != "good" {
+		if err != nil || len(keys) != 1 || keys[0].ID != "good" {
 			t.Errorf("%s: %+v, %v; want the good key only", name, keys, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/ostiary-auth/ostiary/internal/jose"
 )
 
 // fetchTimeout bounds one fetch of metadata and keys together.
@@ -18,7 +18,7 @@ const fetchTimeout = 10 * time.Second
 
 // keySource gets the issuer's current keys.
 type keySource interface {
-	fetch(ctx context.Context) ([]*key, error)
+	fetch(ctx context.Context) ([]*jose.Key, error)
 }
 
 // errNoKeys refuses a set from which no key can be used.
@@ -26,7 +26,7 @@ var errNoKeys = errors.New("the authorization server publishes no usable key")
 
 // keyring is one fetched set. It never changes.
 type keyring struct {
-	keys      []*key
+	keys      []*jose.Key
 	fetchedAt time.Time
 }
 
@@ -52,7 +52,7 @@ type keySet struct {
 
 // find returns the key that kid and alg name. An unknown key is a 401 refusal
 // when the keys are known to be current, and 503 when they could not be had.
-func (s *keySet) find(ctx context.Context, kid string, alg jwa.SignatureAlgorithm) (*key, error) {
+func (s *keySet) find(ctx context.Context, kid string, alg jose.Algorithm) (*jose.Key, error) {
 	k, stale := s.match(kid, alg)
 	if k != nil {
 		if stale {
@@ -79,7 +79,7 @@ func (s *keySet) find(ctx context.Context, kid string, alg jwa.SignatureAlgorith
 
 // holds reports whether k, which find returned earlier, may still be used. It
 // takes no lock, and starts a fetch when one is due.
-func (s *keySet) holds(k *key) bool {
+func (s *keySet) holds(k *jose.Key) bool {
 	ring, stale := s.current()
 	if stale {
 		s.start()
@@ -101,23 +101,13 @@ func (s *keySet) current() (ring *keyring, stale bool) {
 	return ring, age >= s.refresh
 }
 
-// match finds the one usable key. A token without kid is accepted when only
-// one key can have signed it.
-func (s *keySet) match(kid string, alg jwa.SignatureAlgorithm) (found *key, stale bool) {
+// match finds the one usable key.
+func (s *keySet) match(kid string, alg jose.Algorithm) (found *jose.Key, stale bool) {
 	ring, stale := s.current()
 	if ring == nil {
 		return nil, stale
 	}
-	for _, k := range ring.keys {
-		if (kid != "" && k.id != kid) || !slices.Contains(k.algorithms, alg) {
-			continue
-		}
-		if found != nil && !found.equal(k) {
-			return nil, stale
-		}
-		found = k
-	}
-	return found, stale
+	return jose.Find(ring.keys, kid, alg), stale
 }
 
 // outage tells why nobody can say whether a key is known.
@@ -163,7 +153,7 @@ func (s *keySet) start() <-chan struct{} {
 
 // fetchKeys makes an error of a panic: it runs where no request would end with
 // it, but the process (JW-31).
-func fetchKeys(ctx context.Context, source keySource) (keys []*key, err error) {
+func fetchKeys(ctx context.Context, source keySource) (keys []*jose.Key, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			keys, err = nil, fmt.Errorf("reading the keys panicked: %v", p)
@@ -172,7 +162,7 @@ func fetchKeys(ctx context.Context, source keySource) (keys []*key, err error) {
 	return source.fetch(ctx)
 }
 
-func (s *keySet) finish(keys []*key, err error) {
+func (s *keySet) finish(keys []*jose.Key, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running, s.failed = nil, err
@@ -189,9 +179,9 @@ func (s *keySet) finish(keys []*key, err error) {
 
 // keepKnown puts the keys of the last set in the place of those that equal them,
 // so that what they verified stays verified (holds).
-func keepKnown(keys, old []*key) {
+func keepKnown(keys, old []*jose.Key) {
 	for i, k := range keys {
-		if j := slices.IndexFunc(old, k.equal); j >= 0 {
+		if j := slices.IndexFunc(old, k.Equal); j >= 0 {
 			keys[i] = old[j]
 		}
 	}

@@ -2,12 +2,13 @@ package resourceserver
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
+
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 // maxListed bounds the entries of one list.
@@ -156,7 +157,11 @@ func (f *listFilter) filterAnswer(b []byte) ([]byte, error) {
 	case len(trimmed) > 0 && trimmed[0] == '{':
 		return f.filterMessage(b)
 	case len(trimmed) > 0 && trimmed[0] == '[':
-		return replaceEach(b, '[', maxListed, func(_ string, v []byte) ([]byte, error) { return f.filterMessage(v) })
+		list, err := readArray(b, maxListed)
+		if err != nil {
+			return nil, err
+		}
+		return replaceEach(b, list, func(_ string, v []byte) ([]byte, error) { return f.filterMessage(v) })
 	case f.events != nil:
 		return b, nil // an event need not be JSON, and this is no message
 	}
@@ -168,10 +173,10 @@ func (f *listFilter) filterMessage(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !startsWith(o["result"], '{') {
+	if !startsWith(o.Get("result"), '{') {
 		return b, nil
 	}
-	return replaceEach(b, '{', maxMembers, func(name string, v []byte) ([]byte, error) {
+	return replaceEach(b, o, func(name string, v []byte) ([]byte, error) {
 		if name != "result" {
 			return v, nil
 		}
@@ -186,12 +191,12 @@ func (f *listFilter) filterResult(b []byte) ([]byte, error) {
 	}
 	isList := false
 	for name := range listed {
-		isList = isList || startsWith(o[name], '[')
+		isList = isList || startsWith(o.Get(name), '[')
 	}
 	if !isList {
 		return b, nil
 	}
-	return replaceEach(b, '{', maxMembers, func(name string, v []byte) ([]byte, error) {
+	return replaceEach(b, o, func(name string, v []byte) ([]byte, error) {
 		if name == "cacheScope" {
 			return []byte(`"private"`), nil // it is what this token may see
 		}
@@ -204,14 +209,14 @@ func (f *listFilter) filterResult(b []byte) ([]byte, error) {
 
 // filterList returns the array b without the entries that the token may not call.
 func (f *listFilter) filterList(name string, b []byte) ([]byte, error) {
-	list, err := elements(b, maxListed)
+	list, err := readArray(b, maxListed)
 	if err != nil {
 		return nil, err
 	}
 	kept := make([][]byte, 0, len(list))
 	for _, e := range list {
-		if f.mayCall(name, b[e.start:e.end]) {
-			kept = append(kept, b[e.start:e.end])
+		if f.mayCall(name, e.Value) {
+			kept = append(kept, e.Value)
 		}
 	}
 	if len(kept) == len(list) {
@@ -225,7 +230,7 @@ func (f *listFilter) mayCall(name string, entry []byte) bool {
 	if err != nil {
 		return false
 	}
-	id, ok := o.str(listed[name].member)
+	id, ok := o.Str(listed[name].member)
 	if !ok {
 		return false
 	}
@@ -235,7 +240,7 @@ func (f *listFilter) mayCall(name string, entry []byte) bool {
 
 // readAnswer reads an object of the server. A client in Go may take another case
 // of a name for it, so that is refused here too.
-func readAnswer(b []byte) (object, error) {
+func readAnswer(b []byte) (strictjson.Object, error) {
 	o, err := readObject(b)
 	if err != nil {
 		return nil, err
@@ -245,25 +250,21 @@ func readAnswer(b []byte) (object, error) {
 
 var answerNames = foldedNames("id", "result", "tools", "prompts", "resources", "resourceTemplates", "cacheScope")
 
-func startsWith(v json.RawMessage, c byte) bool { return len(v) > 0 && v[0] == c }
+func startsWith(v []byte, c byte) bool { return len(v) > 0 && v[0] == c }
 
-// replaceEach returns the object or array b with each value replaced, and all
-// bytes between them as they were.
-func replaceEach(b []byte, open json.Delim, limit int, by func(name string, v []byte) ([]byte, error)) ([]byte, error) {
-	list, err := spans(b, open, limit)
-	if err != nil {
-		return nil, err
-	}
+// replaceEach returns the object or array b with the value of each member
+// replaced, and all bytes between them as they were.
+func replaceEach(b []byte, list []strictjson.Member, by func(name string, v []byte) ([]byte, error)) ([]byte, error) {
 	var out bytes.Buffer
 	last := 0
-	for _, s := range list {
-		v, err := by(s.name, b[s.start:s.end])
+	for _, m := range list {
+		v, err := by(string(m.Name), m.Value)
 		if err != nil {
 			return nil, err
 		}
-		_, _ = out.Write(b[last:s.start])
+		_, _ = out.Write(b[last:m.At])
 		_, _ = out.Write(v)
-		last = s.end
+		last = m.End()
 	}
 	_, _ = out.Write(b[last:])
 	return out.Bytes(), nil

@@ -2,11 +2,12 @@ package resourceserver
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 // maxBatch bounds the messages of one batch (MCP 2025-03-26 alone has batches).
@@ -14,10 +15,10 @@ const maxBatch = 100
 
 // message is what one JSON-RPC message of a client asks for.
 type message struct {
-	id     json.RawMessage // as written; nil in a notification
-	method string          // "" in an answer to the server
-	name   string          // what the method acts on; "" when it names nothing
-	params object
+	id     []byte // as written; nil in a notification
+	method string // "" in an answer to the server
+	name   string // what the method acts on; "" when it names nothing
+	params strictjson.Object
 	// version is the revision that the message says it is of, since 2026-07-28.
 	version string
 	ops     []Operation // what the table is asked for
@@ -53,12 +54,12 @@ func readMessages(body []byte) (list []message, batch bool, err error) {
 		m, err := readMessage(body)
 		return []message{m}, false, err
 	}
-	elems, err := elements(body, maxBatch)
+	elems, err := readArray(body, maxBatch)
 	if err != nil || len(elems) == 0 {
 		return nil, true, errors.New("the batch is not JSON, is empty or has too many messages")
 	}
 	for _, e := range elems {
-		m, err := readMessage(body[e.start:e.end])
+		m, err := readMessage(e.Value)
 		if err != nil {
 			return nil, true, err
 		}
@@ -78,14 +79,14 @@ func readMessage(raw []byte) (message, error) {
 		return message{}, err
 	}
 	m := message{}
-	if m.id, err = readID(o); err != nil || !o.has("method") {
+	if m.id, err = readID(o); err != nil || !o.Has("method") {
 		return m, err
 	}
 	var ok bool
-	if m.method, ok = o.str("method"); !ok || !isPlain(m.method) {
+	if m.method, ok = o.Str("method"); !ok || !isPlain(m.method) {
 		return m, errors.New("method is not a plain string")
 	}
-	if m.params, err = readParams(o["params"]); err != nil {
+	if m.params, err = readParams(o.Get("params")); err != nil {
 		return m, err
 	}
 	if err := m.readMeta(); err != nil {
@@ -96,15 +97,15 @@ func readMessage(raw []byte) (message, error) {
 
 // readID checks what belongs to a message of its kind: an id is a string or a
 // number, and what has no method is an answer to the server.
-func readID(o object) (json.RawMessage, error) {
-	id := o["id"]
+func readID(o strictjson.Object) ([]byte, error) {
+	id := o.Get("id")
 	if len(id) > 0 && strings.IndexByte(`"-0123456789`, id[0]) < 0 {
 		if !bytes.Equal(id, []byte("null")) {
 			return nil, errors.New("id is neither a string nor a number")
 		}
 		id = nil
 	}
-	if !o.has("method") && !o.has("result") && !o.has("error") {
+	if !o.Has("method") && !o.Has("result") && !o.Has("error") {
 		return id, errors.New("a message has neither a method nor a result")
 	}
 	return id, nil
@@ -112,9 +113,9 @@ func readID(o object) (json.RawMessage, error) {
 
 // readParams wants an object: MCP has no parameters by position. Absent and null
 // are an empty one.
-func readParams(raw json.RawMessage) (object, error) {
+func readParams(raw []byte) (strictjson.Object, error) {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
-		return object{}, nil
+		return nil, nil
 	}
 	params, err := readObject(raw)
 	if err != nil {
@@ -125,7 +126,7 @@ func readParams(raw json.RawMessage) (object, error) {
 
 // readMeta reads what a header must agree with.
 func (m *message) readMeta() error {
-	raw := m.params["_meta"]
+	raw := m.params.Get("_meta")
 	if !startsWith(raw, '{') {
 		return nil
 	}
@@ -133,7 +134,7 @@ func (m *message) readMeta() error {
 	if err != nil {
 		return errors.New("_meta is not a JSON object with unique members")
 	}
-	if m.version, _ = meta.str(metaVersion); m.version == "" && meta.has(metaVersion) {
+	if m.version, _ = meta.Str(metaVersion); m.version == "" && meta.Has(metaVersion) {
 		return errors.New("_meta has a protocolVersion that is not a string")
 	}
 	return nil
@@ -150,7 +151,7 @@ func (m *message) readOperations() (err error) {
 	}
 	if member := namedBy[m.method]; member != "" && !m.wasRemoved() {
 		var ok bool
-		if m.name, ok = m.params.str(member); !ok || !isPlain(m.name) {
+		if m.name, ok = m.params.Str(member); !ok || !isPlain(m.name) {
 			return errors.New("params does not name what the method acts on")
 		}
 	}
@@ -161,23 +162,23 @@ func (m *message) readOperations() (err error) {
 // wasRemoved reports a method that the message's revision has no more, without
 // the name that it had: whether such a method exists is the server's to say.
 func (m *message) wasRemoved() bool {
-	return (m.method == "resources/subscribe" || m.method == "resources/unsubscribe") && !m.params.has("uri") &&
+	return (m.method == "resources/subscribe" || m.method == "resources/unsubscribe") && !m.params.Has("uri") &&
 		isVersion(m.version) && m.version >= versionMirrors
 }
 
 // readCompletion names the prompt or the resource whose values are completed.
 func (m *message) readCompletion() error {
-	ref, err := readObject(m.params["ref"])
+	ref, err := readObject(m.params.Get("ref"))
 	if err == nil {
 		err = checkCase(ref, refNames)
 	}
-	kind, _ := ref.str("type")
-	name, hasName := ref.str("name")
-	uri, hasURI := ref.str("uri")
+	kind, _ := ref.Str("type")
+	name, hasName := ref.Str("name")
+	uri, hasURI := ref.Str("uri")
 	switch {
-	case err == nil && kind == "ref/prompt" && hasName && !ref.has("uri") && isPlain(name):
+	case err == nil && kind == "ref/prompt" && hasName && !ref.Has("uri") && isPlain(name):
 		m.completes = "prompts/get"
-	case err == nil && kind == "ref/resource" && hasURI && !ref.has("name") && isPlain(uri):
+	case err == nil && kind == "ref/resource" && hasURI && !ref.Has("name") && isPlain(uri):
 		m.completes = "resources/read"
 	default:
 		return errors.New("params does not name what is completed")
@@ -189,26 +190,26 @@ func (m *message) readCompletion() error {
 // subscriptions names the method and each resource whose changes are told.
 func (m *message) subscriptions() ([]Operation, error) {
 	ops := []Operation{{Method: m.method}}
-	if !m.params.has("notifications") {
+	if !m.params.Has("notifications") {
 		return ops, nil
 	}
-	wanted, err := readObject(m.params["notifications"])
+	wanted, err := readObject(m.params.Get("notifications"))
 	if err == nil {
 		err = checkCase(wanted, paramNames)
 	}
 	if err != nil {
 		return nil, errors.New("notifications is not a JSON object with unique members")
 	}
-	if !wanted.has("resourceSubscriptions") {
+	if !wanted.Has("resourceSubscriptions") {
 		return ops, nil
 	}
-	list := wanted["resourceSubscriptions"]
-	elems, err := elements(list, maxMembers)
+	list := wanted.Get("resourceSubscriptions")
+	elems, err := readArray(list, bodyBounds.Members)
 	if err != nil {
 		return nil, errors.New("resourceSubscriptions is not an array")
 	}
 	for _, e := range elems {
-		uri, ok := readString(list[e.start:e.end])
+		uri, ok := strictjson.String(e.Value)
 		if !ok || !isPlain(uri) {
 			return nil, errors.New("resourceSubscriptions has something that is not a plain string")
 		}

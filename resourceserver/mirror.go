@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 // Headers of the transport that repeat the body since 2026-07-28, so that
@@ -73,8 +75,8 @@ func (m message) mirrors(value string) bool {
 	if namedBy[m.method] != "" {
 		return value == m.name
 	}
-	for member := range m.params {
-		if s, ok := m.params.str(member); ok && s == value {
+	for _, p := range m.params {
+		if strictjson.IsString(p.Value, value) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 // Profile is how an authorization server marks its access tokens, and so what
@@ -60,16 +61,16 @@ func (p Profile) String() string {
 // allowsType reports whether a token whose JOSE header has typ may be an access
 // token (RFC 8725 §3.11). Each profile takes RFC 9068's too, so that a server
 // may be switched to it at any time.
-func (p Profile) allowsType(header claimSet) bool {
+func (p Profile) allowsType(header strictjson.Object) bool {
 	switch {
-	case header.is("typ", oauth.TypeAccessToken), header.is("typ", "application/"+oauth.TypeAccessToken):
+	case header.Is("typ", oauth.TypeAccessToken), header.Is("typ", "application/"+oauth.TypeAccessToken):
 		return true
 	case p == ProfileRFC9068:
 		return false
-	case p == ProfileUntypedJWT && !header.has("typ"):
+	case p == ProfileUntypedJWT && !header.Has("typ"):
 		return true
 	}
-	return header.is("typ", "JWT")
+	return header.Is("typ", "JWT")
 }
 
 // foreignClaims are those of other kinds of JWT: ID tokens (OpenID Connect Core
@@ -77,14 +78,14 @@ func (p Profile) allowsType(header claimSet) bool {
 var foreignClaims = [...]string{"nonce", "at_hash", "c_hash", "s_hash", "events"}
 
 // isAccessToken applies the profile's marks among the claims.
-func (p Profile) isAccessToken(c claimSet) bool {
+func (p Profile) isAccessToken(c strictjson.Object) bool {
 	switch p {
 	case ProfileKeycloak:
-		return c.is("typ", "Bearer")
+		return c.Is("typ", "Bearer")
 	case ProfileEntra:
-		return (c.has("azp") || c.has("appid")) && (c.has("scp") || c.has("roles"))
+		return (c.Has("azp") || c.Has("appid")) && (c.Has("scp") || c.Has("roles"))
 	case ProfileUntypedJWT:
-		return !slices.ContainsFunc(foreignClaims[:], c.has)
+		return !slices.ContainsFunc(foreignClaims[:], c.Has)
 	}
 	return true
 }
@@ -102,9 +103,9 @@ func (p Profile) scopeClaims() []string {
 var clientClaims = [...]string{"client_id", "azp", "appid", "cid"}
 
 // clientOf returns the client's id, "" when the token does not say.
-func clientOf(c claimSet) string {
+func clientOf(c strictjson.Object) string {
 	for _, name := range clientClaims {
-		if id, ok := c.str(name); ok {
+		if id, ok := c.Str(name); ok {
 			return id
 		}
 	}
@@ -114,7 +115,7 @@ func clientOf(c claimSet) string {
 // readScopes returns the token's scopes. Without Issuer.ScopeClaims RFC 9068's
 // form is read alone (§2.2.3: a string of space-separated values). What cannot be
 // read grants nothing, never everything (JW-20).
-func (a *authority) readScopes(c claimSet) []string {
+func (a *authority) readScopes(c strictjson.Object) []string {
 	claims, arrays := a.ScopeClaims, true
 	if claims == nil {
 		claims, arrays = a.Profile.scopeClaims(), a.Profile == ProfileEntra
@@ -130,10 +131,10 @@ func (a *authority) readScopes(c claimSet) []string {
 	return all
 }
 
-func scopesOf(c claimSet, name string, arrays bool) []string {
-	raw, ok := c.str(name)
+func scopesOf(c strictjson.Object, name string, arrays bool) []string {
+	raw, ok := c.Str(name)
 	if !ok && arrays {
-		if list := c.strs(name); len(list) <= maxScopes && !slices.ContainsFunc(list, isNoScope) {
+		if list := c.Strs(name); len(list) <= maxScopes && !slices.ContainsFunc(list, isNoScope) {
 			return list
 		}
 	}

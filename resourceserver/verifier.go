@@ -5,6 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/jose"
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 // verifier tells whose a token is and whether it is good, and remembers those
@@ -20,8 +23,8 @@ type verifier struct {
 // verified is a token that passed, and on what that rests.
 type verified struct {
 	token *Token
-	key   *key    // that signed it; nil when the issuer was asked
-	keys  *keySet // of key
+	key   *jose.Key // that signed it; nil when the issuer was asked
+	keys  *keySet   // of key
 }
 
 // newVerifier expects options that New has checked and completed.
@@ -89,14 +92,14 @@ func (v *verifier) verify(ctx context.Context, raw string) (*Token, error) {
 
 // examine verifies raw and returns until when the result holds by itself.
 func (v *verifier) examine(ctx context.Context, raw string, d digest) (verified, time.Time, error) {
-	var j signedJWT
-	switch err := j.split(raw); {
+	var j jose.JWS
+	switch err := splitJWT(&j, raw); {
 	case errors.Is(err, errNotJWT) && v.asked != nil:
 		return v.ask(ctx, raw, d)
 	case err != nil:
 		return verified{}, time.Time{}, err
 	}
-	a := v.issuerOf(j.claims)
+	a := v.issuerOf(j.Claims)
 	if a == nil {
 		return verified{}, time.Time{}, invalidToken("the token was not issued by this server's authorization server")
 	}
@@ -112,9 +115,9 @@ func (v *verifier) examine(ctx context.Context, raw string, d digest) (verified,
 
 // issuerOf returns whom iss names, if it is trusted. Nothing is verified yet: the
 // token must then bear that issuer's signature, or it must know the token.
-func (v *verifier) issuerOf(c claimSet) *authority {
+func (v *verifier) issuerOf(c strictjson.Object) *authority {
 	for _, a := range v.authorities {
-		if c.is("iss", a.Identifier) {
+		if c.Is("iss", a.Identifier) {
 			return a
 		}
 	}

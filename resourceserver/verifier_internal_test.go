@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jwk"
+
+	"github.com/ostiary-auth/ostiary/internal/jose"
 )
 
 // A token that is remembered is found without an allocation. It does not run
@@ -101,7 +104,7 @@ func TestJW31_PanicInTheBackground(t *testing.T) {
 
 type panicking struct{}
 
-func (panicking) fetch(context.Context) ([]*key, error)           { panic("keys") }
+func (panicking) fetch(context.Context) ([]*jose.Key, error)      { panic("keys") }
 func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("answer") }
 
 // serverOf trusts key as that of an issuer.
@@ -128,11 +131,11 @@ func serverOf(t *testing.T, key *ecdsa.PrivateKey) *Server {
 
 func signES256(t *testing.T, key *ecdsa.PrivateKey, header, claims string) string {
 	t.Helper()
-	signed := base64URL.EncodeToString([]byte(header)) + "." + base64URL.EncodeToString([]byte(claims))
+	signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 	digest := sha256.Sum256([]byte(signed))
 	r, s, err := ecdsa.Sign(rand.Reader, key, digest[:])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return signed + "." + base64URL.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
+	return signed + "." + base64.RawURLEncoding.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
 }

@@ -73,9 +73,9 @@ func short(importPath string) string {
 // layers of the house, from the ground up; a folder counts with all below it.
 // An import goes to a lower layer, or to the same one where peers allows it.
 var layers = [][]string{
-	{"internal/oauth", "internal/store"},
+	{"internal/oauth", "internal/store", "internal/strictjson"},
 	{"metadata", "migrations", "web", "internal/endpoint", "internal/grant", "internal/resource", "internal/flow",
-		"internal/keys", "internal/config", "internal/obs", "internal/ratelimit", "internal/audit", "internal/netguard"},
+		"internal/keys", "internal/config", "internal/obs", "internal/ratelimit", "internal/audit", "internal/netguard", "internal/jose"},
 	{"registration", "consent", "internal/login", "internal/upstream", "resourceserver", "authclient"},
 	{"authserver", "internal/account", "internal/console", "internal/gateway"},
 	{"internal/sqlstore"},
@@ -131,7 +131,7 @@ var only = map[string][]string{
 	"github.com/jackc/pgx/v5":             {"internal/sqlstore", "test"},
 	"modernc.org/sqlite":                  {"internal/sqlstore", "test"},
 	"github.com/pressly/goose/v3":         {"migrations"},
-	"github.com/lestrrat-go/jwx/v2":       {"internal/keys", "registration", "authserver", "resourceserver", "internal/gateway", "cmd", "test"},
+	"github.com/lestrrat-go/jwx/v2":       {"internal/jose", "internal/keys", "registration", "authserver", "internal/gateway", "cmd", "test"},
 	"github.com/gorilla/sessions":         {"internal/login"},
 	"github.com/go-crypt/crypt":           {"internal/login"},
 	"github.com/spf13/cobra":              {"cmd"},

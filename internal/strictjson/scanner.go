@@ -1,11 +1,15 @@
-package resourceserver
+package strictjson
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // scanner walks over JSON text (RFC 8259) and accepts what encoding/json does.
 type scanner struct {
-	b []byte
-	i int
+	b      []byte
+	i      int
+	bounds Bounds
 }
 
 // peek returns the byte at hand, or 0 at the end, which no token begins with.
@@ -37,11 +41,19 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
+// end makes sure that nothing follows, and that all was UTF-8.
+func (s *scanner) end() error {
+	if s.space(); s.i != len(s.b) || !utf8.Valid(s.b) {
+		return ErrForm
+	}
+	return nil
+}
+
 // object reads the outermost object.
-func (s *scanner) object(list claimSet) (claimSet, error) {
+func (s *scanner) object(list []Member) ([]Member, error) {
 	s.space()
 	if !s.take('{') {
-		return nil, errNotObject
+		return nil, ErrForm
 	}
 	if s.take('}') {
 		return list, nil
@@ -51,43 +63,81 @@ func (s *scanner) object(list claimSet) (claimSet, error) {
 		if err != nil {
 			return nil, err
 		}
-		if list.has(string(m.name)) {
-			return nil, errRepeated
+		if Object(list).Has(string(m.Name)) {
+			return nil, ErrRepeated
 		}
-		if len(list) == maxClaims {
-			return nil, errTooDeep
+		if list, err = s.keep(list, m); err != nil {
+			return nil, err
 		}
-		list = append(list, m)
 		if s.take('}') {
 			return list, nil
 		}
 		if !s.take(',') {
-			return nil, errNotObject
+			return nil, ErrForm
 		}
 	}
 }
 
-func (s *scanner) member() (claim, error) {
+// array reads the outermost array.
+func (s *scanner) array(list []Member) ([]Member, error) {
+	s.space()
+	if !s.take('[') {
+		return nil, ErrForm
+	}
+	if s.take(']') {
+		return list, nil
+	}
+	for {
+		m, err := s.element()
+		if err != nil {
+			return nil, err
+		}
+		if list, err = s.keep(list, m); err != nil {
+			return nil, err
+		}
+		if s.take(']') {
+			return list, nil
+		}
+		if !s.take(',') {
+			return nil, ErrForm
+		}
+	}
+}
+
+func (s *scanner) keep(list []Member, m Member) ([]Member, error) {
+	if len(list) == s.bounds.Members {
+		return nil, ErrBounds
+	}
+	return append(list, m), nil
+}
+
+func (s *scanner) member() (Member, error) {
 	from := s.i
 	if err := s.text(); err != nil {
-		return claim{}, err
+		return Member{}, err
 	}
 	name, plain := plainString(s.b[from:s.i])
 	if !plain {
-		decoded, ok := stringOf(s.b[from:s.i])
+		decoded, ok := String(s.b[from:s.i])
 		if !ok {
-			return claim{}, errNotObject
+			return Member{}, ErrForm
 		}
 		name = []byte(decoded)
 	}
 	if s.space(); !s.take(':') {
-		return claim{}, errNotObject
+		return Member{}, ErrForm
 	}
-	from = s.i
+	m, err := s.element()
+	m.Name = name
+	return m, err
+}
+
+func (s *scanner) element() (Member, error) {
+	from := s.i
 	if err := s.value(0); err != nil {
-		return claim{}, err
+		return Member{}, err
 	}
-	m := claim{name: name, value: s.b[from:s.i]}
+	m := Member{Value: s.b[from:s.i], At: from}
 	s.space()
 	return m, nil
 }
@@ -110,14 +160,14 @@ func (s *scanner) value(depth int) error {
 			return nil
 		}
 	}
-	return errNotObject
+	return ErrForm
 }
 
 // nested steps over an object or array within the outermost object. Names in it
 // may repeat: nothing reads them.
 func (s *scanner) nested(end byte, depth int, named bool) error {
-	if depth == maxDepth {
-		return errTooDeep
+	if depth == s.bounds.Depth {
+		return ErrBounds
 	}
 	s.i++
 	if s.space(); s.peek() == end {
@@ -130,7 +180,7 @@ func (s *scanner) nested(end byte, depth int, named bool) error {
 				return err
 			}
 			if s.space(); !s.take(':') {
-				return errNotObject
+				return ErrForm
 			}
 		}
 		if err := s.value(depth + 1); err != nil {
@@ -142,7 +192,7 @@ func (s *scanner) nested(end byte, depth int, named bool) error {
 			return nil
 		}
 		if !s.take(',') {
-			return errNotObject
+			return ErrForm
 		}
 	}
 }
@@ -150,7 +200,7 @@ func (s *scanner) nested(end byte, depth int, named bool) error {
 // text steps over a string.
 func (s *scanner) text() error {
 	if s.peek() != '"' {
-		return errNotObject
+		return ErrForm
 	}
 	for s.i++; s.i < len(s.b); s.i++ {
 		switch c := s.b[s.i]; {
@@ -158,14 +208,14 @@ func (s *scanner) text() error {
 			s.i++
 			return nil
 		case c < 0x20:
-			return errNotObject
+			return ErrForm
 		case c == '\\':
 			if !s.escape() {
-				return errNotObject
+				return ErrForm
 			}
 		}
 	}
-	return errNotObject
+	return ErrForm
 }
 
 // escape steps onto the last byte of an escape sequence.
@@ -194,12 +244,12 @@ func (s *scanner) number() error {
 	if s.peek() == '0' {
 		s.i++
 	} else if !s.digits() {
-		return errNotObject
+		return ErrForm
 	}
 	if s.peek() == '.' {
 		s.i++
 		if !s.digits() {
-			return errNotObject
+			return ErrForm
 		}
 	}
 	if s.peek()|0x20 == 'e' {
@@ -208,7 +258,7 @@ func (s *scanner) number() error {
 			s.i++
 		}
 		if !s.digits() {
-			return errNotObject
+			return ErrForm
 		}
 	}
 	return nil
@@ -223,3 +273,11 @@ func (s *scanner) digits() bool {
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// plainString returns the inside of a JSON string without escapes.
+func plainString(v []byte) ([]byte, bool) {
+	if len(v) < 2 || v[0] != '"' || bytes.IndexByte(v, '\\') >= 0 {
+		return nil, false
+	}
+	return v[1 : len(v)-1], true
+}
