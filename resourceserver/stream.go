@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,11 +23,8 @@ type exchange struct {
 }
 
 func (s *Server) newExchange(w http.ResponseWriter, r *http.Request, t *Token) *exchange {
-	x := &exchange{ctx: requestContext{parent: r.Context(), token: t, now: s.opts.Now, listens: r.Method == http.MethodGet}}
-	if !t.ExpiresAt.IsZero() {
-		x.ctx.ends = t.ExpiresAt.Add(s.opts.ClockSkew) // from then on a new request would be refused
-	}
-	x.out = response{w: w, r: r, server: s, ctx: &x.ctx}
+	x := &exchange{ctx: requestContext{parent: r.Context(), token: t, server: s, listens: r.Method == http.MethodGet}}
+	x.out = response{w: w, r: r, ctx: &x.ctx}
 	return x
 }
 
@@ -37,14 +35,18 @@ func (s *Server) newExchange(w http.ResponseWriter, r *http.Request, t *Token) *
 type requestContext struct {
 	parent  context.Context
 	token   *Token
-	now     func() time.Time
-	ends    time.Time // zero: never
-	listens bool      // a GET is a stream from the first
+	server  *Server
+	listens bool // a GET is a stream from the first
+	life    atomic.Pointer[lifetime]
+}
 
-	mu     sync.Mutex
-	own    context.Context // nil until needed
+// lifetime is a requestContext's own end, which it has only when somebody waits.
+type lifetime struct {
+	context.Context
 	cancel context.CancelCauseFunc
-	timer  *time.Timer
+
+	mu    sync.Mutex
+	timer *time.Timer
 }
 
 // Deadline implements context.Context. It is the parent's: whether the token's
@@ -53,13 +55,11 @@ func (c *requestContext) Deadline() (time.Time, bool) { return c.parent.Deadline
 
 // Done implements context.Context.
 func (c *requestContext) Done() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.begin()
+	l := c.begin()
 	if c.listens {
-		c.arm()
+		c.arm(l)
 	}
-	return c.own.Done()
+	return l.Done()
 }
 
 // Err implements context.Context.
@@ -74,48 +74,61 @@ func (c *requestContext) Value(key any) any {
 }
 
 func (c *requestContext) current() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.own != nil {
-		return c.own
+	if l := c.life.Load(); l != nil {
+		return l.Context
 	}
 	return c.parent
 }
 
-// begin makes the context of its own. It is called with mu held, as arm is.
-func (c *requestContext) begin() {
-	if c.own == nil {
-		c.own, c.cancel = context.WithCancelCause(c.parent)
+// begin returns the context's own lifetime, made when it is first needed.
+func (c *requestContext) begin() *lifetime {
+	if l := c.life.Load(); l != nil {
+		return l
 	}
+	l := &lifetime{}
+	l.Context, l.cancel = context.WithCancelCause(c.parent)
+	if !c.life.CompareAndSwap(nil, l) { // somebody else was faster
+		l.cancel(context.Canceled)
+	}
+	return c.life.Load()
 }
 
-// arm ends the context when the token expires.
-func (c *requestContext) arm() {
-	if c.timer == nil && !c.ends.IsZero() {
-		cancel := c.cancel
-		c.timer = time.AfterFunc(c.ends.Sub(c.now()), func() { cancel(ErrTokenExpired) })
+// arm ends l when the token expires.
+func (c *requestContext) arm(l *lifetime) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ends := c.ends(); l.timer == nil && !ends.IsZero() {
+		l.timer = time.AfterFunc(ends.Sub(c.server.opts.Now()), func() { l.cancel(ErrTokenExpired) })
 	}
 }
 
 // follow ends the context with the token from now on.
-func (c *requestContext) follow() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.begin()
-	c.arm()
+func (c *requestContext) follow() { c.arm(c.begin()) }
+
+// ends returns from when on a new request would be refused; zero is never.
+func (c *requestContext) ends() time.Time {
+	if c.token.ExpiresAt.IsZero() {
+		return time.Time{}
+	}
+	return c.token.ExpiresAt.Add(c.server.opts.ClockSkew)
 }
 
-func (c *requestContext) expired() bool { return !c.ends.IsZero() && !c.now().Before(c.ends) }
+func (c *requestContext) expired() bool {
+	ends := c.ends()
+	return !ends.IsZero() && !c.server.opts.Now().Before(ends)
+}
 
 func (c *requestContext) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.timer != nil {
-		c.timer.Stop()
+	l := c.life.Load()
+	if l == nil {
+		return
 	}
-	if c.cancel != nil {
-		c.cancel(context.Canceled)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
 	}
+	l.cancel(context.Canceled)
 }
 
 // response is the http.ResponseWriter that the handler gets. It has no Unwrap:
@@ -123,7 +136,6 @@ func (c *requestContext) close() {
 type response struct {
 	w           http.ResponseWriter
 	r           *http.Request // as it came, for refusals
-	server      *Server
 	ctx         *requestContext
 	filter      *listFilter // nil unless lists are filtered
 	wroteHeader bool
@@ -163,14 +175,14 @@ func (w *response) WriteHeader(status int) {
 func (w *response) refuseExpired() {
 	w.dead = ErrTokenExpired
 	clear(w.Header())
-	w.server.door.allowBrowsers(w.Header(), w.r)
-	w.server.refuse(w.w, w.r, invalidToken("the token has expired"))
+	w.ctx.server.door.allowBrowsers(w.Header(), w.r)
+	w.ctx.server.refuse(w.w, w.r, invalidToken("the token has expired"))
 }
 
 // sealSession binds a session id that the handler gives out to the token.
 func (w *response) sealSession() {
 	if ids := w.Header()[headerSession]; len(ids) > 0 {
-		w.Header().Set(headerSession, w.server.sessions.seal(w.ctx.token, ids[0]))
+		w.Header().Set(headerSession, w.ctx.server.sessions.seal(w.ctx.token, ids[0]))
 	}
 }
 
