@@ -35,6 +35,12 @@ var builds struct {
 // TestMain after m.Run.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
+	return BuildPackage(t, "github.com/ostiary-auth/ostiary/"+pkg)
+}
+
+// BuildPackage is Build for a package of any module that go.mod names.
+func BuildPackage(t testing.TB, pkg string) string {
+	t.Helper()
 	builds.Lock()
 	defer builds.Unlock()
 	if path, ok := builds.done[pkg]; ok {
@@ -48,7 +54,7 @@ func Build(t testing.TB, pkg string) string {
 		builds.dir, builds.done = dir, map[string]string{}
 	}
 	path := filepath.Join(builds.dir, filepath.Base(pkg))
-	cmd := exec.Command("go", "build", "-o", path, "github.com/ostiary-auth/ostiary/"+pkg)
+	cmd := exec.Command("go", "build", "-o", path, pkg)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
@@ -110,6 +116,14 @@ func (p *Process) Stop() {
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
+}
+
+// Await fails the test unless rawURL answers in time, whatever it answers.
+func (p *Process) Await(t testing.TB, rawURL string) {
+	t.Helper()
+	if err := p.await(rawURL); err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(p.cmd.Path), err, p.Output())
+	}
 }
 
 // await returns when rawURL answers, whatever it answers.

@@ -92,11 +92,14 @@ func (o *Ostiary) ServeNotes(t testing.TB) string {
 // resource identifier, which is the URL for MCP clients and has this path.
 func ServeNotes(t testing.TB, issuer, path string) string {
 	t.Helper()
+	return ServeExample(t, "examples/mcpserver", issuer, path)
+}
+
+// ServeExample is ServeNotes for any of the examples, which take the same flags.
+func ServeExample(t testing.TB, pkg, issuer, path string) string {
+	t.Helper()
 	port := strconv.Itoa(FreePort(t))
 	resource := "http://localhost:" + port + path
-	p := Start(t, nil, Build(t, "examples/mcpserver"), "--listen", "127.0.0.1:"+port, "--issuer", issuer, "--resource", resource)
-	if err := p.await(resource); err != nil {
-		t.Fatalf("mcpserver: %v", err)
-	}
+	Start(t, nil, Build(t, pkg), "--listen", "127.0.0.1:"+port, "--issuer", issuer, "--resource", resource).Await(t, resource)
 	return resource
 }
