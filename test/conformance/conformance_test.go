@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,7 +109,11 @@ func runSuite(t *testing.T, version string, args ...string) map[string][]result 
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the suite ended with %v:\n%s", err, output.String())
 	}
-	return readResults(t, dir)
+	results, err := readResults(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
 }
 
 // visit is the person at the browser that the suite waits for.
@@ -126,25 +131,24 @@ func visit(ctx context.Context, t *testing.T, authorizeURL string) {
 
 // readResults finds each scenario's checks.json; its folder is named
 // authorization-<scenario>-<time>, or so.
-func readResults(t *testing.T, dir string) map[string][]result {
-	t.Helper()
+func readResults(dir string) (map[string][]result, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	results := map[string][]result{}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		var checks []result
 		if err := json.Unmarshal(b, &checks); err != nil {
-			t.Fatal(err)
+			return nil, fmt.Errorf("%s: %w", f, err)
 		}
 		results[scenarioOf(filepath.Base(filepath.Dir(f)))] = checks
 	}
-	return results
+	return results, nil
 }
 
 func scenarioOf(folder string) string {
