@@ -144,7 +144,7 @@ func (c *goClient) play(ctx context.Context) error {
 		return c.deleted(ctx)
 	case "unavailable":
 		return c.unavailable(ctx)
-	case "wider":
+	case "wider", "stepup":
 		return c.then(ctx, "wider", c.widen)
 	default:
 		return nil
@@ -157,7 +157,7 @@ func (c *goClient) login(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *goClient) list(ctx context.Context) error { return c.call(ctx, "list_notes", nil, "no notes") }
+func (c *goClient) list(ctx context.Context) error { return c.call(ctx, "list_notes", nil, "notes") }
 
 func (c *goClient) widen(ctx context.Context) error {
 	if err := c.call(ctx, "add_note", map[string]any{"text": "from the interop test"}, "Noted"); err != nil {

@@ -6,7 +6,8 @@ import { play } from "./situations.mjs";
 
 // drive takes the SDK's exports: Client, StreamableHTTPClientTransport,
 // createPrivateKeyJwtAuth, isUnauthorized(error) and finishAuth(transport,
-// parameters).
+// parameters); and of an SDK that does not step up by itself stepUp(provider,
+// response), which asks for authorization again after the 403 in response.
 export function drive(sdk) {
   return run(async () => play(new SDKClient(sdk, await Callback.listen())));
 }
@@ -25,7 +26,7 @@ class SDKClient {
 
   async list() {
     this.provider.saved.authorizationURL = undefined;
-    check((await this.#call("list_notes")).includes("no notes"), "list_notes answered something else");
+    check(/notes/.test(await this.#call("list_notes")), "list_notes answered something else");
     check(!this.provider.saved.authorizationURL, "the person was asked again");
   }
 
@@ -35,6 +36,15 @@ class SDKClient {
 
   async widen() {
     await this.#authorized(() => this.#call("add_note", { text: "from the interop test" }));
+    await this.#call("add_note", { text: "from the interop test" });
+    check((await this.#call("list_notes")).includes("interop"), "the note is not there");
+  }
+
+  // widenByApp is what the program can do when its SDK gives up after a 403.
+  async widenByApp() {
+    check(this.sdk.stepUp && this.refused, "the SDK must step up by itself");
+    await this.sdk.stepUp(this.provider, this.refused);
+    await this.#visit();
     await this.#call("add_note", { text: "from the interop test" });
     check((await this.#call("list_notes")).includes("interop"), "the note is not there");
   }
@@ -50,9 +60,17 @@ class SDKClient {
   }
 
   async #connect() {
-    this.transport = new this.sdk.StreamableHTTPClientTransport(new URL(cell.mcp_url), { authProvider: this.provider });
+    const options = { authProvider: this.provider, fetch: (url, init) => this.#fetch(url, init) };
+    this.transport = new this.sdk.StreamableHTTPClientTransport(new URL(cell.mcp_url), options);
     this.client = new this.sdk.Client({ name: "interop", version: "1.0.0" });
     await this.client.connect(this.transport);
+  }
+
+  // fetch keeps the last 403: not every SDK tells its program what is in it.
+  async #fetch(url, init) {
+    const response = await fetch(url, init);
+    if (response.status === 403) this.refused = response.clone();
+    return response;
   }
 
   async #call(name, args = {}) {
@@ -69,13 +87,17 @@ class SDKClient {
       await attempt();
     } catch (error) {
       if (!this.sdk.isUnauthorized(error)) throw error;
-      const { authorizationURL, state } = this.provider.saved;
-      check(authorizationURL, `no authorization was asked for: ${error}`);
-      const parameters = await this.callback.visit(authorizationURL);
-      check(parameters.get("state") === state, "state did not come back");
-      await this.sdk.finishAuth(this.transport, parameters);
-      return;
+      return this.#visit();
     }
     throw new Error("the server asked for no authorization");
+  }
+
+  // visit takes the person to where the SDK wants them.
+  async #visit() {
+    const { authorizationURL, state } = this.provider.saved;
+    check(authorizationURL, "no authorization was asked for");
+    const parameters = await this.callback.visit(authorizationURL);
+    check(parameters.get("state") === state, "state did not come back");
+    await this.sdk.finishAuth(this.transport, parameters);
   }
 }

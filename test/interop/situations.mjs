@@ -9,6 +9,8 @@
 //   spoil()         makes the access token useless
 //   refreshToken()  the refresh token it holds
 //   restore(token)  puts another refresh token in its place
+//   widenByApp()    the same after widen() has failed, by what a program can do
+//                   itself, where there is such a thing
 //   logout()        revokes what it has, where the client can (RFC 7009)
 //
 // Each may be async. What a client throws ends the driver: the test compares it
@@ -75,6 +77,18 @@ const situations = {
 
   async wider(client) {
     await client.widen();
+    step("wider");
+  },
+
+  // stepup is wider, with the program's help where the client needs it.
+  async stepup(client) {
+    const error = await failure(() => client.widen());
+    if (error) {
+      if (!client.widenByApp) throw error;
+      check(/Server returned 403 after trying upscoping/.test(error), error);
+      step("refused");
+      await client.widenByApp();
+    }
     step("wider");
   },
 };
