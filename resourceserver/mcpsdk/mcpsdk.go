@@ -42,7 +42,10 @@ func Handler(next http.Handler) http.Handler {
 	// Authorization header; Protect has checked and removed the real one.
 	inner := auth.RequireBearerToken(passed, &auth.RequireBearerTokenOptions{ClockSkew: protectDecides})(withoutAuthorization(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.Clone(r.Context())
+		// Without the local address the SDK does not look at Host: it knows loopback
+		// names alone, and would refuse what a proxy on this machine passes on.
+		// Protect has looked already, and knows the server's own name.
+		r = r.Clone(context.WithValue(r.Context(), http.LocalAddrContextKey, nil))
 		r.Header.Set("Authorization", "Bearer checked")
 		inner.ServeHTTP(w, r)
 	})

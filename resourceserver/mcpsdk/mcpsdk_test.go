@@ -79,6 +79,35 @@ func TestHandlerLeavesTheClockToProtect(t *testing.T) {
 	}
 }
 
+// A proxy on the same machine passes the public name on; the SDK would refuse it.
+func TestHandlerBehindLocalProxy(t *testing.T) {
+	t.Parallel()
+	i := issuer.New(t)
+	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	srv := httptest.NewServer(newServer(t, i, nil).Protect(mcpsdk.Handler(
+		mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))))
+	t.Cleanup(srv.Close)
+	for host, want := range map[string]int{"mcp.example.com": http.StatusOK, "JW-27.rebound.example": http.StatusForbidden} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Authorization", "Bearer "+i.Token(t, resource, "u_1", ""))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("Host %s: %s, want %d", host, resp.Status, want)
+		}
+	}
+}
+
 func TestVerifier(t *testing.T) {
 	t.Parallel()
 	i, away := issuer.New(t), issuer.New(t)
