@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 // AssertionType is the client_assertion_type of private_key_jwt (RFC 7523 §2.2).
@@ -94,7 +93,7 @@ func (a *Assertions) Check(ctx context.Context, c *Client, as *Assertion, now ti
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAssertion, err)
 	}
-	if err := key.verify(as.jwt.alg, as.jwt.signed, as.jwt.signature); err != nil {
+	if err := key.Verify(as.jwt.alg, as.jwt.signed, as.jwt.signature); err != nil {
 		return fmt.Errorf("%w: the signature is not valid: %w", ErrAssertion, err)
 	}
 	fresh, err := a.Used.UseAssertion(ctx, c.ID, as.jtiHash, as.expiresAt.Add(assertionSkew), now)
@@ -171,12 +170,5 @@ func (m members) audience() string {
 	return list[0]
 }
 
-// seconds reads a NumericDate (RFC 7519 §2), within what a time.Time can mean.
-func (m members) seconds(name string) (time.Time, bool) {
-	f, err := strconv.ParseFloat(string(m[name]), 64)
-	if err != nil || math.IsNaN(f) || f < 0 || f > 1<<40 {
-		return time.Time{}, false
-	}
-	whole, frac := math.Modf(f)
-	return time.Unix(int64(whole), int64(frac*1e9)), true
-}
+// seconds reads a NumericDate (RFC 7519 §2).
+func (m members) seconds(name string) (time.Time, bool) { return strictjson.Seconds(m[name]) }

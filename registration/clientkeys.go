@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/ostiary-auth/ostiary/internal/jose"
 	"github.com/ostiary-auth/ostiary/internal/netguard"
 	"golang.org/x/sync/singleflight"
 )
@@ -78,17 +78,17 @@ func NewClientKeys(o ClientKeysOptions) *ClientKeys {
 }
 
 // find returns the client's key that kid and alg name.
-func (k *ClientKeys) find(ctx context.Context, c *Client, kid string, alg jwa.SignatureAlgorithm) (clientKey, error) {
+func (k *ClientKeys) find(ctx context.Context, c *Client, kid string, alg jose.Algorithm) (*jose.Key, error) {
 	if len(c.Metadata.JWKS) > 0 {
 		keys, err := parseJWKS(c.Metadata.JWKS)
 		if err != nil {
-			return clientKey{}, fmt.Errorf("registered keys: %w", err)
+			return nil, fmt.Errorf("registered keys: %w", err)
 		}
 		return oneKey(keys, kid, alg)
 	}
 	uri := c.Metadata.JWKSURI
 	if uri == "" || k.o.Fetcher == nil {
-		return clientKey{}, errors.New("the client has no keys that can be had")
+		return nil, errors.New("the client has no keys that can be had")
 	}
 	if key, ok := k.cached(uri, kid, alg, clientKeysFresh); ok {
 		return key, nil
@@ -98,9 +98,9 @@ func (k *ClientKeys) find(ctx context.Context, c *Client, kid string, alg jwa.Si
 		return key, nil
 	}
 	if failed != nil {
-		return clientKey{}, fmt.Errorf("fetch jwks_uri: %w", failed)
+		return nil, fmt.Errorf("fetch jwks_uri: %w", failed)
 	}
-	return clientKey{}, errNoKey
+	return nil, errNoKey
 }
 
 // errKeysAway reports keys that may be had later, so that the client is not told
@@ -112,22 +112,23 @@ var errKeysAway = errors.New("the keys cannot be had now")
 // errNoKey reports an assertion that none of the client's keys can check.
 var errNoKey = errors.New("no key of the client, or more than one, has this kid and alg")
 
-func oneKey(keys clientKeys, kid string, alg jwa.SignatureAlgorithm) (clientKey, error) {
-	if key, ok := keys.find(kid, alg); ok {
+func oneKey(keys clientKeys, kid string, alg jose.Algorithm) (*jose.Key, error) {
+	if key := jose.Find(keys, kid, alg); key != nil {
 		return key, nil
 	}
-	return clientKey{}, errNoKey
+	return nil, errNoKey
 }
 
 // cached looks in the set of uri unless it is older than limit.
-func (k *ClientKeys) cached(uri, kid string, alg jwa.SignatureAlgorithm, limit time.Duration) (clientKey, bool) {
+func (k *ClientKeys) cached(uri, kid string, alg jose.Algorithm, limit time.Duration) (*jose.Key, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.sets[uri]
 	if s == nil || s.fetchedAt.IsZero() || k.o.Now().Sub(s.fetchedAt) >= limit {
-		return clientKey{}, false
+		return nil, false
 	}
-	return s.keys.find(kid, alg)
+	key := jose.Find(s.keys, kid, alg)
+	return key, key != nil
 }
 
 // refresh fetches the client's set again, unless that was tried a moment ago,

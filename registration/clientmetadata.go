@@ -7,13 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
 
 // Bounds of client metadata.
@@ -64,35 +63,28 @@ func readObject(doc []byte) (members, error) {
 	if len(doc) > MaxMetadata {
 		return nil, oauth.InvalidClientMetadata("the document is larger than %d bytes", MaxMetadata)
 	}
-	if !utf8.Valid(doc) {
+	list, err := strictjson.ReadObject(doc, nil, strictjson.Small)
+	switch {
+	case errors.Is(err, strictjson.ErrRepeated):
+		return nil, oauth.InvalidClientMetadata("the document names a member twice")
+	case errors.Is(err, strictjson.ErrTrailing):
+		return nil, oauth.InvalidClientMetadata("something follows the JSON object")
+	case errors.Is(err, strictjson.ErrEncoding):
 		return nil, oauth.InvalidClientMetadata("the document is not valid UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+	case errors.Is(err, strictjson.ErrBounds):
+		return nil, oauth.InvalidClientMetadata("the JSON document has too many members, or nests too deeply")
+	case err != nil:
 		return nil, oauth.InvalidClientMetadata("the document is not a JSON object").With(err)
 	}
-	m := members{}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, oauth.InvalidClientMetadata("the document is not valid JSON").With(err)
-		}
-		if _, repeated := m[name.(string)]; repeated {
-			return nil, oauth.InvalidClientMetadata("the document names a member twice")
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, oauth.InvalidClientMetadata("the document is not valid JSON").With(err)
-		}
-		m[name.(string)] = value
+	return membersOf(list), nil
+}
+
+func membersOf(list strictjson.Object) members {
+	m := make(members, len(list))
+	for _, member := range list {
+		m[string(member.Name)] = json.RawMessage(member.Value)
 	}
-	if _, err := dec.Token(); err != nil {
-		return nil, oauth.InvalidClientMetadata("the document is not valid JSON").With(err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, oauth.InvalidClientMetadata("something follows the JSON object")
-	}
-	return m, nil
+	return m
 }
 
 // metadata fills the struct, refusing members of the wrong type.

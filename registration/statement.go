@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/jose"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
@@ -125,27 +126,27 @@ func (s *Statements) checkSignature(ctx context.Context, issuer StatementIssuer,
 	if err != nil {
 		return oauth.Unavailable(time.Minute, fmt.Errorf("keys of software statement issuer %s: %w", issuer.Issuer, err))
 	}
-	if err := key.verify(st.alg, st.signed, st.signature); err != nil {
+	if err := key.Verify(st.alg, st.signed, st.signature); err != nil {
 		return invalidStatement("has a signature that is not its issuer's").With(err)
 	}
 	return nil
 }
 
 // key finds the issuer's key as that of a client which the operator added is found.
-func (s *Statements) key(ctx context.Context, issuer StatementIssuer, st *signedJWT) (clientKey, error) {
+func (s *Statements) key(ctx context.Context, issuer StatementIssuer, st *signedJWT) (*jose.Key, error) {
 	if strings.HasPrefix(issuer.JWKS, "https://") {
 		if s.Keys == nil {
-			return clientKey{}, errors.New("nothing is configured that could fetch them")
+			return nil, errors.New("nothing is configured that could fetch them")
 		}
 		return s.Keys.find(ctx, &Client{ID: issuer.Issuer, Kind: KindOperator, Metadata: ClientMetadata{JWKSURI: issuer.JWKS}}, st.keyID, st.alg)
 	}
 	b, err := os.ReadFile(issuer.JWKS) // read each time, so that a changed file counts at once
 	if err != nil {
-		return clientKey{}, err
+		return nil, err
 	}
 	keys, err := parseJWKS(b)
 	if err != nil {
-		return clientKey{}, err
+		return nil, err
 	}
 	return oneKey(keys, st.keyID, st.alg)
 }

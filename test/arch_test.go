@@ -131,7 +131,7 @@ var only = map[string][]string{
 	"github.com/jackc/pgx/v5":             {"internal/sqlstore", "test"},
 	"modernc.org/sqlite":                  {"internal/sqlstore", "test"},
 	"github.com/pressly/goose/v3":         {"migrations"},
-	"github.com/lestrrat-go/jwx/v2":       {"internal/jose", "internal/keys", "registration", "authserver", "internal/gateway", "cmd", "test"},
+	"github.com/lestrrat-go/jwx/v2":       {"internal/jose", "internal/keys", "authserver", "internal/gateway", "cmd", "test"},
 	"github.com/gorilla/sessions":         {"internal/login"},
 	"github.com/go-crypt/crypt":           {"internal/login"},
 	"github.com/spf13/cobra":              {"cmd"},

@@ -37,7 +37,7 @@ const (
 var (
 	// ErrNotJWS tells something else, such as an opaque token: it has not three
 	// segments (five would be a JWE), or the first is no JOSE header.
-	ErrNotJWS    = errors.New("is not a signed JWT in compact form")
+	ErrNotJWS    = errors.New("is not a signed JWT in compact form, with an alg")
 	ErrSegment   = errors.New("has a part that is not base64url without padding")
 	ErrClaims    = errors.New("has claims that are not a JSON object with unique members")
 	ErrExtension = errors.New("has an extension in its header that is not supported")

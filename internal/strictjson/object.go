@@ -19,6 +19,8 @@ import (
 // What is wrong with a text.
 var (
 	ErrForm     = errors.New("not one JSON value of the kind that is wanted")
+	ErrTrailing = errors.New("something follows the JSON value")
+	ErrEncoding = errors.New("not UTF-8")
 	ErrRepeated = errors.New("a member is repeated")
 	ErrBounds   = errors.New("nested too deeply or too many members")
 )
@@ -47,6 +49,9 @@ type Object []Member
 
 // ReadObject parses one JSON object and nothing after it into the array of into.
 func ReadObject(b []byte, into Object, bounds Bounds) (Object, error) {
+	if !utf8.Valid(b) {
+		return nil, ErrEncoding
+	}
 	s := scanner{b: b, bounds: bounds}
 	list, err := s.object(into[:0])
 	if err == nil {
@@ -60,6 +65,9 @@ func ReadObject(b []byte, into Object, bounds Bounds) (Object, error) {
 
 // ReadArray parses one JSON array and nothing after it. The elements have no names.
 func ReadArray(b []byte, bounds Bounds) ([]Member, error) {
+	if !utf8.Valid(b) {
+		return nil, ErrEncoding
+	}
 	s := scanner{b: b, bounds: bounds}
 	list, err := s.array(nil)
 	if err == nil {

@@ -1,9 +1,6 @@
 package strictjson
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "bytes"
 
 // scanner walks over JSON text (RFC 8259) and accepts what encoding/json does.
 type scanner struct {
@@ -41,10 +38,10 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// end makes sure that nothing follows, and that all was UTF-8.
+// end makes sure that nothing follows.
 func (s *scanner) end() error {
-	if s.space(); s.i != len(s.b) || !utf8.Valid(s.b) {
-		return ErrForm
+	if s.space(); s.i != len(s.b) {
+		return ErrTrailing
 	}
 	return nil
 }
