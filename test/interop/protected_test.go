@@ -77,10 +77,18 @@ func TestProtectedServers(t *testing.T) {
 // opened.
 func stepUp(t *testing.T, issuer, mcpURL, client string, steps []string) []url.Values {
 	t.Helper()
-	b := &browser{person: testkit.NewPerson(client+"@example.com", password, nil)}
+	o := order{Kind: "dcr", Situation: "stepup", MCPURL: mcpURL, Issuer: issuer}
+	return drive(t, drivers[client], o, client+"@example.com", steps)
+}
+
+// drive has a client do what the order says, with this person at the browser.
+func drive(t *testing.T, client driver, o order, email string, steps []string) []url.Values {
+	t.Helper()
+	b := &browser{person: testkit.NewPerson(email, password, nil)}
 	control := httptest.NewServer(b)
 	t.Cleanup(control.Close)
-	got := drivers[client](t, order{Kind: "dcr", Situation: "stepup", MCPURL: mcpURL, Issuer: issuer, ControlURL: control.URL})
+	o.ControlURL = control.URL
+	got := client(t, o)
 	if d := cmp.Diff(steps, got.steps); d != "" || got.said != "" {
 		t.Fatalf("steps (-want +got):\n%s%s", d, got.said)
 	}

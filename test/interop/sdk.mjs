@@ -97,7 +97,7 @@ class SDKClient {
     const { authorizationURL, state } = this.provider.saved;
     check(authorizationURL, "no authorization was asked for");
     const parameters = await this.callback.visit(authorizationURL);
-    check(parameters.get("state") === state, "state did not come back");
+    check(parameters.get("state") === (state ?? null), "state did not come back");
     await this.sdk.finishAuth(this.transport, parameters);
   }
 }
