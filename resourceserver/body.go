@@ -3,7 +3,6 @@ package resourceserver
 import (
 	"bytes"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -48,7 +47,7 @@ func checkEncoding(r *http.Request) error {
 		return badBody(errors.New("the body must not have a Content-Encoding"), nil)
 	}
 	types := r.Header.Values("Content-Type")
-	if len(types) == 0 {
+	if len(types) == 0 || len(types) == 1 && types[0] == "application/json" {
 		return nil
 	}
 	_, params, err := mime.ParseMediaType(types[0])
@@ -60,7 +59,10 @@ func checkEncoding(r *http.Request) error {
 }
 
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
+	// Who promises more gets no more beforehand than others send.
+	expected := max(min(r.ContentLength, s.opts.MaxBody, 64<<10), 0)
+	buf := bytes.NewBuffer(make([]byte, 0, expected+bytes.MinRead))
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.opts.MaxBody))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		e := badBody(errors.New("the body is too large"), nil)
@@ -70,15 +72,23 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if err != nil {
 		return nil, badBody(errors.New("the body could not be read"), nil)
 	}
-	return body, nil
+	return buf.Bytes(), nil
 }
 
 // restore gives out the bytes that were read, as one body of known length.
 func (q *request) restore(out *http.Request) {
-	out.Body = io.NopCloser(bytes.NewReader(q.body))
+	b := &readBody{}
+	b.Reset(q.body)
+	out.Body = b
 	out.ContentLength = int64(len(q.body))
 	out.TransferEncoding = nil
 }
+
+// readBody is a body that was read, to be read again.
+type readBody struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*readBody) Close() error { return nil }
 
 func firstID(list []message) []byte {
 	if len(list) == 0 {

@@ -226,7 +226,8 @@ func (f *listFilter) filterList(name string, b []byte) ([]byte, error) {
 }
 
 func (f *listFilter) mayCall(name string, entry []byte) bool {
-	o, err := readObject(entry)
+	var members [16]strictjson.Member // on the stack, for there are many entries
+	o, err := strictjson.ReadObject(entry, members[:0], bodyBounds)
 	if err != nil {
 		return false
 	}

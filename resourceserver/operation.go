@@ -114,6 +114,10 @@ func (t *table) needs(list []message) ([]string, bool) {
 			if !ok {
 				return nil, false
 			}
+			if needed == nil {
+				needed = slices.Clip(scopes) // what is appended does not end in the table
+				continue
+			}
 			needed = append(needed, scopes...)
 		}
 	}
