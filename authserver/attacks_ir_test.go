@@ -100,8 +100,8 @@ func (k *kit) exec(raw *sql.DB, query string, args ...any) {
 }
 
 // TestIR08_IR09: whatever string of a grant is revoked, the whole grant ends, once.
-// Part 1 has no introspection endpoint: an access token at large lives on for
-// its ten minutes, and the row says that its grant has ended.
+// An access token at large lives on for its ten minutes where nobody asks about it;
+// who asks hears of the end at once (TestIR09_IntrospectAfterTheEnd).
 func TestIR08_IR09_Revoke(t *testing.T) {
 	each(t, func(t *testing.T, k *kit) {
 		for _, a := range []app{k.register(appRedirect), k.operatorApp(registration.AuthClientSecretBasic, appRedirect), k.operatorApp(registration.AuthClientSecretPost, appRedirect)} {

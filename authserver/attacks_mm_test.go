@@ -208,7 +208,7 @@ func TestMM05_UnknownPaths(t *testing.T) {
 	each(t, func(t *testing.T, k *kit) {
 		for _, path := range []string{"/.well-known/unknown", wellKnown + "/tenant", "/tenant" + wellKnown, "/tenant/.well-known/openid-configuration",
 			"/.well-known/oauth-protected-resource", "/.well-known/", "/unknown", "/authorize/", "/token/", "/token/x", "/authorize/x",
-			"/metrics", "/debug/pprof/", "/healthz", "/introspect", "/userinfo", "/index.html", "/static/../token"} {
+			"/metrics", "/debug/pprof/", "/healthz", "/introspect/", "/introspect/x", "/userinfo", "/index.html", "/static/../token"} {
 			k.sub("MM-05 "+path, func(t *testing.T) {
 				got := k.fetch(path, nil)
 				if got.status != http.StatusNotFound || strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {
