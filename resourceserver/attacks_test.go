@@ -2,6 +2,7 @@ package resourceserver_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/ecdsa"
 	"crypto/hmac"
 	"crypto/rand"
@@ -16,6 +17,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -419,6 +422,227 @@ func TestAU09_ResourceIsNoIssuer(t *testing.T) {
 			_, err := resourceserver.New(resourceserver.Options{Issuer: tt.issuer, Resource: tt.resource})
 			if (err == nil) != tt.ok {
 				t.Errorf("New = %v, want ok %t", err, tt.ok)
+			}
+		})
+	}
+}
+
+// A handler that passes its request on, whole, passes no token on.
+func TestJW24_TokenStaysHere(t *testing.T) {
+	t.Parallel()
+	var forwarded http.Header
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { forwarded = r.Header.Clone() }))
+	t.Cleanup(upstream.Close)
+	to, err := url.Parse(upstream.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*resourceserver.Options)
+		want   bool
+	}{
+		{"JW-24 by default", func(*resourceserver.Options) {}, false},
+		{"JW-24 with lists filtered", func(o *resourceserver.Options) {
+			o.Operations, o.DefaultScopes, o.FilterLists = map[resourceserver.Operation][]string{}, []string{}, true
+		}, false},
+		{"JW-24 with the option to pass it on", func(o *resourceserver.Options) { o.AllowTokenPassthrough = true }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, tt.change)
+			f.handler = f.server.Protect(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
+			w := f.call(httptest.NewRequest("POST", testResource, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)), f.token(t, "notes:read"))
+			if w.Code != http.StatusOK || forwarded == nil {
+				t.Fatalf("status = %d: %s", w.Code, w.Body)
+			}
+			if _, has := forwarded["Authorization"]; has != tt.want {
+				t.Errorf("the upstream's request has a token: %t, want %t", has, tt.want)
+			}
+		})
+	}
+}
+
+// OPTIONS is answered for preflights alone, and reaches no handler without a token.
+func TestJW28_Options(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, tt := range []struct {
+		name, origin, method, headers string
+		want                          int
+	}{
+		{"JW-28 preflight", "https://inspector.example", "POST", "authorization", 204},
+		{"JW-28 preflight for no header", "https://inspector.example", "GET", "", 204},
+		{"JW-28 preflight of a page without an origin", "null", "POST", "authorization", 204},
+		{"JW-28 no CORS header", "", "", "", 401},
+		{"JW-28 origin alone", "https://inspector.example", "", "", 401},
+		{"JW-28 method alone", "", "POST", "authorization", 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest("OPTIONS", testResource, strings.NewReader(`{"method":"tools/call"}`))
+			for name, v := range map[string]string{"Origin": tt.origin, "Access-Control-Request-Method": tt.method, "Access-Control-Request-Headers": tt.headers} {
+				if v != "" {
+					r.Header.Set(name, v)
+				}
+			}
+			w := f.call(r, "")
+			if w.Code != tt.want || f.servedCount() != 0 {
+				t.Errorf("status = %d, want %d; the handler ran %d times", w.Code, tt.want, f.servedCount())
+			}
+			if w.Body.Len() > 0 && tt.want == 204 {
+				t.Errorf("body = %q", w.Body)
+			}
+		})
+	}
+}
+
+// M2: what a page must be able to read, with and without a token.
+func TestM2_ExposedHeaders(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for name, token := range map[string]string{"M2 refused": "", "M2 served": f.token(t, "notes:read")} {
+		t.Run(name, func(t *testing.T) {
+			got := f.get(token).Header().Get("Access-Control-Expose-Headers")
+			if got != "WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version" {
+				t.Errorf("Access-Control-Expose-Headers = %q", got)
+			}
+		})
+	}
+}
+
+// M4: offline_access is between client and authorization server.
+func TestM4_NoOfflineAccess(t *testing.T) {
+	t.Parallel()
+	_, err := resourceserver.New(resourceserver.Options{Issuer: "https://login.example.com", Resource: testResource,
+		Scopes: []string{"notes:read", "offline_access"}})
+	if err == nil || !strings.Contains(err.Error(), "offline_access") {
+		t.Errorf("New = %v, want an error about offline_access", err)
+	}
+}
+
+// JW-22: a client that does not wait for an endpoint that hangs gets 503, not 401.
+func TestJW22_EndpointHangs(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	hold := make(chan struct{})
+	t.Cleanup(func() { close(hold) })
+	f.issuer.set(func(i *issuer) { i.hold = hold })
+	ctx, cancel := context.WithCancel(t.Context())
+	answered := make(chan *httptest.ResponseRecorder)
+	go func() {
+		answered <- f.call(httptest.NewRequest("GET", testResource, nil).WithContext(ctx), f.token(t, "notes:read"))
+	}()
+	eventually(t, func() bool { return f.issuer.fetched() == 1 }, "nobody asks for the keys")
+	cancel()
+	if w := <-answered; w.Code != http.StatusServiceUnavailable || f.servedCount() != 0 {
+		t.Errorf("status = %d, the handler ran %d times", w.Code, f.servedCount())
+	}
+}
+
+// Every spelling of a host or an origin that some resolver or browser takes for this
+// machine, and that is not a plain loopback name or address, is none.
+func TestJW27_Spellings(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(o *resourceserver.Options) { o.Resource = localResource })
+	c := f.issuer.claims(localResource, f.clock(), "notes:read")
+	token := f.issuer.sign(t, header("ES256", "ec-1"), c)
+	const here = "127.0.0.1:9100"
+	for _, tt := range []struct {
+		name, host, origin string
+		want               int
+	}{
+		{"address of the network 127", "127.8.9.10:9100", "", 200},
+		{"IPv6 with the address within", "[::ffff:127.0.0.1]:9100", "", 200},
+		{"name in capitals", "LOCALHOST:9100", "", 200},
+		{"no address", "0.0.0.0:9100", "", 403},
+		{"no IPv6 address", "[::]:9100", "", 403},
+		{"short address", "127.1:9100", "", 403},
+		{"decimal address", "2130706433:9100", "", 403},
+		{"hexadecimal address", "0x7f.0.0.1:9100", "", 403},
+		{"octal address", "0177.0.0.1:9100", "", 403},
+		{"address with a point", "127.0.0.1.:9100", "", 403},
+		{"name with a point", "localhost.:9100", "", 403},
+		{"name below", "x.localhost:9100", "", 403},
+		{"name of a public service", "127.0.0.1.nip.io:9100", "", 403},
+		{"userinfo", "127.0.0.1:9100@evil.example", "", 403},
+		{"path", "evil.example/127.0.0.1:9100", "", 403},
+		{"fragment", "evil.example#127.0.0.1:9100", "", 403},
+		{"comma", "127.0.0.1:9100,evil.example", "", 403},
+		{"IPv6 page", here, "http://[::1]:6274", 200},
+		{"page without a port", here, "http://127.0.0.1", 200},
+		{"page over https", here, "https://localhost:8443", 200},
+		{"null", here, "null", 403},
+		{"empty", here, "-", 403},
+		{"file", here, "file://", 403},
+		{"extension", here, "chrome-extension://localhost", 403},
+		{"no host", here, "http://", 403},
+		{"page at no address", here, "http://0.0.0.0:9100", 403},
+		{"page with a trailing slash", here, "http://localhost:6274/", 403},
+		{"page with userinfo", here, "http://evil@localhost:6274", 403},
+		{"page with a query", here, "http://localhost:6274?x", 403},
+		{"page with a fragment", here, "http://localhost#.evil.example", 403},
+		{"page whose name begins so", here, "http://localhost.evil.example", 403},
+		{"page whose address begins so", here, "http://127.0.0.1.evil.example", 403},
+		{"page with a backslash", here, `http://localhost\.evil.example`, 403},
+		{"page at a port that is none", here, "http://localhost:x", 403},
+		{"two pages", here, "http://localhost:1 http://evil.example", 403},
+	} {
+		t.Run("JW-27 "+tt.name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "/mcp", nil)
+			r.Host = tt.host
+			if tt.origin != "" {
+				r.Header.Set("Origin", strings.TrimPrefix(tt.origin, "-"))
+			}
+			before := f.servedCount()
+			if w := f.call(r, token); w.Code != tt.want || (f.servedCount() > before) != (tt.want == 200) {
+				t.Errorf("status = %d, want %d: %s", w.Code, tt.want, w.Body)
+			}
+		})
+	}
+	t.Run("JW-27 two Origin headers", func(t *testing.T) {
+		r := httptest.NewRequest("GET", "/mcp", nil)
+		r.Host = here
+		r.Header["Origin"] = []string{"http://localhost:1", "http://localhost:1"}
+		if w := f.call(r, token); w.Code != http.StatusForbidden {
+			t.Errorf("status = %d, want 403", w.Code)
+		}
+	})
+}
+
+// What the keys' publisher says twice, or in another case, is not chosen from.
+func TestJW22_StrictSets(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	k := mustJSON(t, f.issuer.keys[0])
+	more := func(members string) string { return `{"keys":[` + strings.TrimSuffix(k, "}") + "," + members + `}]}` }
+	for _, tt := range []struct {
+		name, body string
+		want       int
+	}{
+		{"as it is", `{"keys":[` + k + `]}`, 200},
+		{"unknown members", `{"keys":[` + k + `],"x":{"y":[1]}}`, 200},
+		{"use null", more(`"x5t":null`), 200},
+		{"keys twice", `{"keys":[],"keys":[` + k + `]}`, 503},
+		{"keys in another case", `{"KEYS":[` + k + `]}`, 503},
+		{"keys beside Keys", `{"keys":[` + k + `],"Keys":[]}`, 200},
+		{"data after the set", `{"keys":[` + k + `]}{}`, 503},
+		{"byte order mark", "\ufeff" + `{"keys":[` + k + `]}`, 503},
+		{"a member twice", more(`"kty":"RSA"`), 503},
+		{"a private member in another case", more(`"D":"AA"`), 200},
+		{"a prime", more(`"p":"AA"`), 503},
+		{"a hundred and one keys", `{"keys":[` + strings.TrimSuffix(strings.Repeat(`{"kty":"x"},`, 101), ",") + `]}`, 503},
+		{"a key that is null", `{"keys":[null]}`, 503},
+		{"use a list", strings.Replace(`{"keys":[`+k+`]}`, `"use":"sig"`, `"use":["sig","enc"]`, 1), 503},
+		{"alg a number", strings.Replace(`{"keys":[`+k+`]}`, `"alg":"ES256"`, `"alg":1`, 1), 503},
+		{"kid a number", strings.Replace(`{"keys":[`+k+`]}`, `"kid":"ec-1"`, `"kid":1`, 1), 503},
+		{"another curve's name", strings.Replace(`{"keys":[`+k+`]}`, `"crv":"P-256"`, `"crv":"P-384"`, 1), 503},
+		{"a point that is not on the curve", strings.Replace(`{"keys":[`+k+`]}`, `"x":"`, `"x":"AA`, 1), 503},
+	} {
+		t.Run("JW-22 "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			g := newFixture(t)
+			g.issuer.set(func(i *issuer) { i.body, i.signers["ec-1"] = tt.body, f.issuer.signers["ec-1"] })
+			if w := g.get(g.token(t, "notes:read")); w.Code != tt.want {
+				t.Errorf("status = %d, want %d: %s", w.Code, tt.want, w.Body)
 			}
 		})
 	}

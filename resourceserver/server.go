@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
@@ -218,6 +219,10 @@ func checkText(o Options) error {
 				errs = append(errs, fmt.Errorf("scope %q is not a scope-token (RFC 6749 §3.3)", s))
 			}
 		}
+	}
+	if slices.Contains(o.Scopes, "offline_access") {
+		// M4: it opens nothing here; clients ask for it when the authorization server has it
+		errs = append(errs, errors.New("Options.Scopes has offline_access, which is the authorization server's"))
 	}
 	if u, err := url.Parse(o.Resource); err == nil && u.RawQuery != "" {
 		errs = append(errs, fmt.Errorf("Options.Resource %q must not have a query", o.Resource))
