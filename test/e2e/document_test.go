@@ -199,8 +199,8 @@ func TestVerifiedAndBlocked(t *testing.T) {
 	}
 	says(b, "client show", d.Run(t, "", "client", "show", program.id), program.id, "Quill Desktop", "cimd", "not verified", "host", "quill.example", "last fetched")
 	d.Run(t, "", "client", "verify", program.id, "--yes")
-	b.goTo(program.authorizeURL("prompt", "consent", "scope", "calendar.read calendar.delete"))
-	b.at("Let “Quill Desktop” use", 200)
+	b.goTo(program.authorizeURL("prompt", "consent", "scope", "calendar.read calendar.write calendar.delete"))
+	b.at("“Quill Desktop” asks for", 200) // from now on what was allowed is remembered
 	says(b, "the app", fact(b, "App"), "“Quill Desktop”", "Verified by", "one other person at")
 	// even so any program of this computer may be waiting
 	says(b, "its origin", fact(b, "Says it is from"), "quill.example", "cannot prove this")
@@ -210,7 +210,7 @@ func TestVerifiedAndBlocked(t *testing.T) {
 	}
 	b.look("verified")
 	allow(t, b, program, l)
-	b.goTo(program.authorizeURL("scope", "calendar.read calendar.delete"))
+	b.goTo(program.authorizeURL("scope", "calendar.read calendar.delete calendar.write"))
 	b.at("Back at the client", 200) // D11: not asked again
 	program.checkResponse(l.response(t), "")
 

@@ -156,6 +156,15 @@ func TestConsentFits(t *testing.T) {
 			t.Errorf("%s is %d px high, want at most 800 (%v)", name, height, err)
 		}
 	}
+	for _, name := range []string{"step-up", "step-up-loopback", "step-up-document"} {
+		if err := chromedp.Do(ctx, chromedp.Navigate(base+"/page/"+name)); err != nil {
+			t.Fatal(err)
+		}
+		bottom, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`document.querySelector('.acts').getBoundingClientRect().bottom`))
+		if err != nil || bottom > 800 {
+			t.Errorf("the buttons of %s end at %.0f px, want at most 800 (%v)", name, bottom, err)
+		}
+	}
 	if err := look(ctx, view{width: 320, height: 640, scheme: "light"}); err != nil {
 		t.Fatal(err)
 	}
