@@ -55,3 +55,11 @@ func protection(t *testing.T, path string) int {
 	}
 	return lines
 }
+
+// The protocol needs no SDK, and no more than this.
+func TestProtocolByHandIsShort(t *testing.T) {
+	t.Parallel()
+	if n := strings.Count(readDoc(t, "examples/servers/nethttp/mcp.go"), "\n"); n > 80 {
+		t.Errorf("examples/servers/nethttp/mcp.go has %d lines, want at most 80", n)
+	}
+}

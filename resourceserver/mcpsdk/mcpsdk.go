@@ -26,6 +26,9 @@ import (
 // extraToken is the member of TokenInfo.Extra that holds the token.
 const extraToken = "token"
 
+// standIn is what the SDK finds in place of the token that Protect removed.
+const standIn = "Bearer checked"
+
 // protectDecides keeps the SDK from judging by its own clock, and without a
 // challenge, a token that Protect has let in.
 const protectDecides = 100 * 365 * 24 * time.Hour
@@ -39,14 +42,17 @@ const protectDecides = 100 * 365 * 24 * time.Hour
 // did not pass Protect gets 401.
 func Handler(next http.Handler) http.Handler {
 	// The SDK's own middleware is the only way to its context key. It wants an
-	// Authorization header; Protect has checked and removed the real one.
-	inner := auth.RequireBearerToken(passed, &auth.RequireBearerTokenOptions{ClockSkew: protectDecides})(withoutAuthorization(next))
+	// Authorization header; Protect has checked the real one, and removed it unless
+	// Options.AllowTokenPassthrough says otherwise.
+	inner := auth.RequireBearerToken(passed, &auth.RequireBearerTokenOptions{ClockSkew: protectDecides})(withoutStandIn(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Without the local address the SDK does not look at Host: it knows loopback
 		// names alone, and would refuse what a proxy on this machine passes on.
 		// Protect has looked already, and knows the server's own name.
 		r = r.Clone(context.WithValue(r.Context(), http.LocalAddrContextKey, nil))
-		r.Header.Set("Authorization", "Bearer checked")
+		if r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", standIn)
+		}
 		inner.ServeHTTP(w, r)
 	})
 }
@@ -80,9 +86,11 @@ func Token(req mcp.Request) (*resourceserver.Token, bool) {
 	return t, ok
 }
 
-func withoutAuthorization(next http.Handler) http.Handler {
+func withoutStandIn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("Authorization") // of the clone that Handler made
+		if r.Header.Get("Authorization") == standIn {
+			r.Header.Del("Authorization") // of the clone that Handler made
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -66,6 +66,21 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+// With AllowTokenPassthrough the handler gets what it asked for.
+func TestHandlerWithPassthrough(t *testing.T) {
+	t.Parallel()
+	i := issuer.New(t)
+	rs, err := resourceserver.New(resourceserver.Options{Issuer: i.URL, Resource: resource, AllowTokenPassthrough: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, got := i.Token(t, resource, "u_1", ""), ""
+	h := rs.Protect(mcpsdk.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") })))
+	if w := serve(t, h, token); got != "Bearer "+token {
+		t.Errorf("status = %d, Authorization = %q", w.Code, got)
+	}
+}
+
 // What Protect lets in by its clock, the SDK does not refuse by another.
 func TestHandlerLeavesTheClockToProtect(t *testing.T) {
 	t.Parallel()
