@@ -81,6 +81,7 @@ fuzz: ## Fuzz every parser of foreign bytes for FUZZTIME each
 bench: ## Go benchmarks with allocations; the middleware beside others
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	test/bench.sh
+	test/bench-gateway.sh
 
 .PHONY: docs
 docs: ## Write docs/configuration.md and docs/cli.md again from the code

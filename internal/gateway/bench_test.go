@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,16 +21,33 @@ var benchAnswer = `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","
 // BenchmarkPlainProxy is httputil.ReverseProxy as its documentation has it, with as
 // many idle connections as the gateway keeps: the default of two would have it open
 // new ones. Everything goes over sockets: client, proxy, upstream.
-func BenchmarkPlainProxy(b *testing.B) {
+func BenchmarkPlainProxy(b *testing.B) { benchPlain(b, nil) }
+
+// BenchmarkPooledProxy is the same with a BufferPool, as the gateway has one.
+func BenchmarkPooledProxy(b *testing.B) { benchPlain(b, &pool{}) }
+
+func benchPlain(b *testing.B, buffers httputil.BufferPool) {
+	b.Helper()
 	f := benchFixture(b)
 	target, err := url.Parse(f.upstream.URL + "/inner")
 	must(b, err)
-	plain := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = target, "" },
-		Transport: &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256},
-	}
-	benchProxy(b, f, plain)
+	benchProxy(b, f, &httputil.ReverseProxy{
+		Rewrite:    func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = target, "" },
+		Transport:  &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256},
+		BufferPool: buffers,
+	})
 }
+
+type pool struct{ sync.Pool }
+
+func (p *pool) Get() []byte {
+	if b, ok := p.Pool.Get().(*[]byte); ok {
+		return *b
+	}
+	return make([]byte, 32<<10)
+}
+
+func (p *pool) Put(b []byte) { p.Pool.Put(&b) }
 
 // BenchmarkGateway does all that a gateway does, with a token that was seen.
 func BenchmarkGateway(b *testing.B) {

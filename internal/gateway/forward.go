@@ -28,12 +28,11 @@ type forwarder struct {
 	proxy    httputil.ReverseProxy // copied for each request
 	prefix   string                // of paths below the resource's, cut off
 	maxBody  int64
-	stopping context.Context
 	log      *slog.Logger
 }
 
-func newForwarder(o Options, u *upstream, id *identifier, stopping context.Context) *forwarder {
-	f := &forwarder{upstream: u, id: id, maxBody: o.MaxBody, stopping: stopping, log: o.Log}
+func newForwarder(o Options, u *upstream, id *identifier) *forwarder {
+	f := &forwarder{upstream: u, id: id, maxBody: o.MaxBody, log: o.Log}
 	if r, err := url.Parse(o.ResourceServer.Resource); err == nil {
 		f.prefix = strings.TrimSuffix(r.EscapedPath(), "/")
 	}
@@ -77,7 +76,9 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseBody(w, err)
 		return
 	}
-	x.serve(w, r)
+	proxy := f.proxy
+	proxy.Rewrite, proxy.ErrorHandler = x.rewrite, x.fail
+	proxy.ServeHTTP(w, r)
 }
 
 // readBody reads all of a body: one of known length goes out as such, whatever
@@ -96,25 +97,6 @@ func (f *forwarder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, f.maxBody))
 	return body.Bytes(), err
-}
-
-// serve runs the proxy. A stream that clients only listen to ends with the
-// gateway, properly; its clients then connect again.
-func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
-	proxy := x.proxy
-	proxy.Rewrite, proxy.ErrorHandler = x.rewrite, x.fail
-	if r.Method == http.MethodGet {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(x.stopping, cancel)()
-		r = r.WithContext(ctx)
-		defer func() {
-			if p := recover(); p != nil && (p != http.ErrAbortHandler || x.stopping.Err() == nil) {
-				panic(p)
-			}
-		}()
-	}
-	proxy.ServeHTTP(w, r)
 }
 
 // rewrite makes the request that goes out. It runs after everything that

@@ -68,8 +68,9 @@ type Gateway struct {
 	documents map[string]bool // paths that resourceserver answers by itself
 	prefix    bool
 	protected http.Handler
-	metadata  string    // URL of the metadata document
-	upstream  *upstream // nil with Options.Next
+	metadata  string          // URL of the metadata document
+	upstream  *upstream       // nil with Options.Next
+	stopping  context.Context // ended by Drain
 	stop      context.CancelFunc
 }
 
@@ -81,14 +82,13 @@ func New(o Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", keyErr)
 	}
 	g := &Gateway{prefix: o.Prefix}
-	stopping, stop := context.WithCancel(context.Background())
-	g.stop = stop
-	next, nextErr := g.next(o, key, stopping)
+	g.stopping, g.stop = context.WithCancel(context.Background())
+	next, nextErr := g.next(o, key)
 	o.ResourceServer.SessionKey = key.sessionKey()
 	o.ResourceServer.MaxBody, o.ResourceServer.Log, o.ResourceServer.Now = o.MaxBody, o.Log, o.Now
 	rs, err := resourceserver.New(o.ResourceServer)
 	if err := errors.Join(nextErr, err); err != nil {
-		stop()
+		g.stop()
 		return nil, err
 	}
 	if len(o.RequiredScopes) > 0 {
@@ -123,7 +123,7 @@ func keyOf(o Options) (*Key, error) {
 }
 
 // next returns what stands behind the door.
-func (g *Gateway) next(o Options, key *Key, stopping context.Context) (http.Handler, error) {
+func (g *Gateway) next(o Options, key *Key) (http.Handler, error) {
 	switch {
 	case o.Next != nil && o.Upstream != "":
 		return nil, errors.New("gateway: Upstream and Next exclude one another")
@@ -139,7 +139,7 @@ func (g *Gateway) next(o Options, key *Key, stopping context.Context) (http.Hand
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g.upstream = u
-	return newForwarder(o, u, id, stopping), nil
+	return newForwarder(o, u, id), nil
 }
 
 // places returns the resource's path and those of the documents beside it.
@@ -179,12 +179,30 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // only keeps from next the paths of documents that resourceserver does not serve.
 func (g *Gateway) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.serves(r.URL.EscapedPath()) {
+		switch {
+		case !g.serves(r.URL.EscapedPath()):
 			g.notFound(w)
-			return
+		case r.Method == http.MethodGet:
+			g.stream(next, w, r)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+// stream serves what a client only listens to: it ends with the gateway, properly,
+// and the client connects again.
+func (g *Gateway) stream(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(g.stopping, cancel)()
+	defer func() {
+		// A reverse proxy aborts when its stream is cut.
+		if p := recover(); p != nil && (p != http.ErrAbortHandler || g.stopping.Err() == nil) {
+			panic(p)
+		}
+	}()
+	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 func (g *Gateway) notFound(w http.ResponseWriter) {

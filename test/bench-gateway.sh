@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Measures ostiary gateway beside a plain httputil.ReverseProxy: five runs,
+# interleaved, so that what disturbs the machine disturbs both. Prints the median
+# and the least and greatest of each, and the ratio with its spread.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+runs=${RUNS:-5}
+calls=${CALLS:-4000}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+go test -c -o "$out/bench" ./internal/gateway
+for ((i = 1; i <= runs; i++)); do
+	"$out/bench" -test.run '^$' -test.bench 'Proxy$|Gateway$' -test.benchtime "${calls}x" >>"$out/results"
+done
+
+awk '
+/^Benchmark/ {
+	name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name)
+	if (!(name in n)) order[++names] = name
+	k = ++n[name]
+	for (i = 3; i < NF; i += 2) {
+		if ($(i+1) == "ns/op") wall[name, k] = $i
+		if ($(i+1) == "cpu-ns/op") cpu[name, k] = $i
+		if ($(i+1) == "allocs/op") allocs[name] = $i
+		if ($(i+1) == "B/op") bytes[name] = $i
+	}
+}
+function sorted(values, name,   i, j, t) { # into s[1..k]
+	k = n[name]
+	for (i = 1; i <= k; i++) s[i] = values[name, i] + 0
+	for (i = 2; i <= k; i++) for (j = i; j > 1 && s[j-1] > s[j]; j--) { t = s[j]; s[j] = s[j-1]; s[j-1] = t }
+	return s[int((k + 1) / 2)]
+}
+END {
+	printf "%-14s %12s %12s %25s %10s %8s\n", "", "ns/op", "cpu-ns/op", "(least to greatest)", "B/op", "allocs"
+	for (i = 1; i <= names; i++) {
+		name = order[i]
+		w = sorted(wall, name)
+		median[name] = sorted(cpu, name)
+		printf "%-14s %12.0f %12.0f %25s %10d %8d\n", name, w, median[name], sprintf("(%.0f to %.0f)", s[1], s[k]), bytes[name], allocs[name]
+	}
+	print ""
+	for (i = 1; i <= names; i++) if (order[i] != "Gateway") {
+		name = order[i]
+		for (j = 1; j <= n[name]; j++) ratio[name, j] = cpu["Gateway", j] / cpu[name, j]
+		m = sorted(ratio, name)
+		printf "gateway / %-14s %.2f (%.2f to %.2f; goal 1.10)\n", name, m, s[1], s[k]
+	}
+}' "$out/results"
