@@ -51,8 +51,8 @@ func isAllowed(name string, further []string) bool {
 	return slices.Contains(inherited, name) || strings.HasPrefix(name, "LC_")
 }
 
-// identity tells a child for whom it works: what stays the same as long as it
-// lives. Scopes do not (a step-up adds some), and a token is nobody's business.
+// identity tells a child for whom it works, and which client began. Scopes change
+// while it lives (a step-up adds some), and a token is nobody's business.
 func identity(o owner) ([]string, error) {
 	var env []string
 	for _, v := range [][2]string{{"MCP_GATEWAY_ISSUER", o.issuer}, {"MCP_GATEWAY_SUBJECT", o.subject}, {"MCP_GATEWAY_CLIENT_ID", o.client}} {
