@@ -38,3 +38,8 @@ func TestRootResource(t *testing.T) {
 		t.Errorf("initialize: %s, session %q", resp.Status, resp.Header.Get("Mcp-Session-Id"))
 	}
 }
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	notestest.RunStream(t, newHandler)
+}

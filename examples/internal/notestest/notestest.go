@@ -55,6 +55,28 @@ func Run(t *testing.T, newHandler func(issuer, resource string) (http.Handler, e
 	}
 }
 
+// RunStream tests an example that has event streams: its header
+// arrives while it is open.
+func RunStream(t *testing.T, newHandler func(issuer, resource string) (http.Handler, error)) {
+	t.Helper()
+	n := Start(t, newHandler)
+	c := n.connect(t, Version202511, "u_1", "notes:read")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.Resource, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Mcp-Session-Id", c.ID())
+	resp, err := (&http.Client{Transport: c}).Do(req) // returns when the header has been flushed
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%s, %s; want an event stream", resp.Status, resp.Header.Get("Content-Type"))
+	}
+}
+
 func (n *Notes) testNoToken(t *testing.T) {
 	resp, err := http.Post(n.Resource, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 	if err != nil {

@@ -13,6 +13,11 @@ func TestServer(t *testing.T) {
 	notestest.Run(t, newHandler, notestest.Version202511, notestest.Version202607)
 }
 
+func TestStream(t *testing.T) {
+	t.Parallel()
+	notestest.RunStream(t, newHandler)
+}
+
 // What stands beside the MCP endpoint stays open.
 func TestOtherRoutes(t *testing.T) {
 	t.Parallel()

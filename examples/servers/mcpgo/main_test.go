@@ -10,3 +10,8 @@ func TestServer(t *testing.T) {
 	t.Parallel()
 	notestest.Run(t, newHandler, notestest.Version202506, notestest.Version202511, notestest.Version202607)
 }
+
+func TestStream(t *testing.T) {
+	t.Parallel()
+	notestest.RunStream(t, newHandler)
+}
