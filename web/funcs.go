@@ -248,20 +248,20 @@ func (rd *Renderer) wait(seconds int) (template.HTML, error) {
 	return rd.catalogue.plural("wait.minutes", (seconds+59)/60)
 }
 
-// consentWarning is one of a page's warnings, with the page it stands on and the
-// key of the words on the button that refuses.
+// consentWarning is one of a page's warnings, with the page it stands on. Sentences
+// is where the catalogue has the words of the button that refuses.
 type consentWarning struct {
 	Consent
-	Warning Warning
-	Deny    string
+	Warning   Warning
+	Sentences string
 }
 
 func (p Consent) warned(w Warning) consentWarning {
-	return consentWarning{Consent: p, Warning: w, Deny: "consent.deny"}
+	return consentWarning{Consent: p, Warning: w, Sentences: "consent"}
 }
 
 func (p StepUp) warned(w Warning) consentWarning {
-	return consentWarning{Consent: p.Consent, Warning: w, Deny: "more.deny"}
+	return consentWarning{Consent: p.Consent, Warning: w, Sentences: "more"}
 }
 
 // permission is a Permission and the server whose it is.
