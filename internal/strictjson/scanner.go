@@ -199,20 +199,31 @@ func (s *scanner) text() error {
 	if s.peek() != '"' {
 		return ErrForm
 	}
-	for s.i++; s.i < len(s.b); s.i++ {
-		switch c := s.b[s.i]; {
-		case c == '"':
+	for s.i++; ; s.i++ {
+		s.i += plainLength(s.b[s.i:])
+		switch s.peek() {
+		case '"':
 			s.i++
 			return nil
-		case c < 0x20:
-			return ErrForm
-		case c == '\\':
+		case '\\':
 			if !s.escape() {
 				return ErrForm
 			}
+		default: // a control character, or the end
+			return ErrForm
 		}
 	}
-	return ErrForm
+}
+
+// plainLength returns how many bytes at the beginning of b mean themselves in a
+// string. Long texts are read here.
+func plainLength(b []byte) int {
+	for i, c := range b {
+		if c < 0x20 || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(b)
 }
 
 // escape steps onto the last byte of an escape sequence.
