@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -51,12 +52,11 @@ func runChild(mode string, args []string) {
 		connect(args[0])
 		select {}
 	case "parent": // dies with a child that nothing else would end
+		runtime.LockOSThread() // the first thread never ends: it must not be the one
 		if err := stdio.StartAlone([]string{os.Args[0], asChild, "grandchild", args[0]}); err != nil {
 			os.Exit(5)
 		}
-		for range 100 { // threads come and go
-			go func() { runtime.LockOSThread() }()
-		}
+		endThreads()
 		connect(args[0])
 		select {}
 	case "crash":
@@ -73,7 +73,21 @@ func connect(address string) {
 		os.Exit(4)
 	}
 	_, _ = fmt.Fprintf(c, "%d\n", os.Getpid())
-	go func() { _, _ = io.Copy(io.Discard, c) }() // keeps it open
+	go func() { _, _ = io.Copy(c, c) }() // says what it hears, as long as it lives
+}
+
+// endThreads ends the threads that goroutines have run on until now.
+func endThreads() {
+	var all, held sync.WaitGroup
+	held.Add(50)
+	for range 50 {
+		all.Go(func() {
+			runtime.LockOSThread() // and never unlocked
+			held.Done()
+			held.Wait()
+		})
+	}
+	all.Wait()
 }
 
 // runSDK is an ordinary server.

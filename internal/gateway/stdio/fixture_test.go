@@ -327,26 +327,41 @@ func lifeline(t *testing.T) net.Listener {
 	return l
 }
 
+// process is one that has connected, and is alive as long as the connection is.
+type process struct {
+	net.Conn
+	in  *bufio.Reader
+	pid string
+}
+
 // alive waits for a process to connect.
-func alive(t *testing.T, l net.Listener) *bufio.Reader {
+func alive(t *testing.T, l net.Listener) *process {
 	t.Helper()
+	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute))
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	in := bufio.NewReader(c)
-	if _, err := in.ReadString('\n'); err != nil {
-		t.Fatal(err)
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	p := &process{Conn: c, in: bufio.NewReader(c)}
+	p.pid = p.says(t)
+	return p
+}
+
+func (p *process) says(t *testing.T) string {
+	t.Helper()
+	line, err := p.in.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the process is gone: %v", err)
 	}
-	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
-	return in
+	return strings.TrimSpace(line)
 }
 
 // dead waits until that process is gone.
-func dead(t *testing.T, in *bufio.Reader) {
+func dead(t *testing.T, p *process) {
 	t.Helper()
-	if _, err := in.ReadByte(); err == nil || os.IsTimeout(err) {
+	if _, err := p.in.ReadByte(); err == nil || os.IsTimeout(err) {
 		t.Fatalf("the process is still alive: %v", err)
 	}
 }
