@@ -140,7 +140,9 @@ func protect(t *testing.T, o *launch.Ostiary, upstream string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	protected, token := rs.Protect(proxyTo(t, upstream)), resourceToken(t, o, resource)
+	proxy := proxyTo(t, upstream)
+	wantNoDoor(t, proxy)
+	protected, token := rs.Protect(proxy), resourceToken(t, o, resource)
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +170,22 @@ func proxyTo(t *testing.T, upstream string) http.Handler {
 		r.Out.URL.Path = "/"
 		r.Out.Header.Del("Origin")
 	}}
+}
+
+// wantNoDoor sees that the server behind the proxy serves a rebound host, so that
+// dns-rebinding-protection shows what Protect does.
+func wantNoDoor(t *testing.T, proxy http.Handler) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://evil.example.com/", strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`))
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Origin": "http://evil.example.com"} {
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	if proxy.ServeHTTP(w, r); w.Code != http.StatusOK {
+		t.Errorf("a rebound host got %d from the server itself: %s", w.Code, w.Body)
+	}
 }
 
 // resourceToken has a job get its access token for the resource.
