@@ -647,3 +647,34 @@ func TestJW22_StrictSets(t *testing.T) {
 		})
 	}
 }
+
+// M1: each request needs a token of its own, on one connection too: what the first
+// proved says nothing of the next.
+func TestM1_EveryRequest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	srv := httptest.NewServer(f.handler)
+	t.Cleanup(srv.Close)
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	answers := bufio.NewReader(conn)
+	good := "Authorization: Bearer " + f.token(t, "notes:read") + "\r\n"
+	for i, tt := range []struct {
+		line string
+		want int
+	}{{"", 401}, {good, 200}, {"", 401}, {good, 200}, {"Authorization: Bearer x\r\n", 401}} {
+		if _, err := io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: mcp.example.com\r\n"+tt.line+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != tt.want {
+			t.Errorf("request %d: status = %d, want %d (%v)", i, resp.StatusCode, tt.want, err)
+		}
+	}
+}
