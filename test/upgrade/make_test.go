@@ -149,6 +149,7 @@ type answer struct {
 	RefreshToken string `json:"refresh_token"`
 	Scope        string `json:"scope"`
 	Error        string `json:"error"`
+	Active       bool   `json:"active"`
 }
 
 // form sends a form as the client, with its credential.

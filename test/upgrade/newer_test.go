@@ -28,6 +28,8 @@ type newer struct {
 	Blocked client
 	// OldSecret is the first client's before the rotation.
 	OldSecret string
+	// Asker is the credential of an MCP server, since v0.4.0; its id is "" before.
+	Asker client
 }
 
 // documentHost serves one metadata document.
@@ -76,6 +78,11 @@ func (w *world) makeNewer(rotated *client, host *documentHost, documentURL strin
 		w.t.Fatal(err)
 	}
 	rotated.Secret = secret.Reveal()
+	r, asks, err := w.App.Resources.AddCredential(w.t.Context(), testkit.Resource)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n.Asker = client{ID: r.Credential.ID, Secret: asks.Reveal(), Method: registration.AuthClientSecretBasic}
 	return n
 }
 
@@ -95,6 +102,11 @@ func (n *newer) goesOn(t *testing.T, w *world, rotated client) {
 		got := w.form("/token", c, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {c.Refresh}})
 		if got.status != http.StatusOK || got.RefreshToken == c.Refresh || got.Scope != "files:read files:write" {
 			t.Errorf("%s, %s: refresh %d %s %q", c.ID, c.Method, got.status, got.Error, got.Scope)
+		}
+	}
+	if n.Asker.ID != "" {
+		if got := w.form("/introspect", n.Asker, url.Values{"token": {n.Document.Access}}); !got.Active {
+			t.Errorf("an MCP server asks about a token from before: %d, active %t", got.status, got.Active)
 		}
 	}
 	machine := url.Values{"grant_type": {"client_credentials"}}
