@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -22,10 +23,10 @@ const (
 
 	sweepInterval     = 5 * time.Second
 	heartbeatInterval = 15 * time.Second // less than the idle timeouts of usual proxies
-	probeTimeout      = 10 * time.Second
-	legacyMemory      = 5 * time.Minute // how long the answer "not that revision" is believed
-	maxCalls          = 256             // unanswered requests of one child
-	retryAfter        = "10"            // seconds, beside a 503
+	probeTimeout      = 30 * time.Second // npx and uvx may have to fetch the program first
+	legacyMemory      = 5 * time.Minute  // how long the answer "not that revision" is believed
+	maxCalls          = 256              // unanswered requests of one child
+	retryAfter        = "10"             // seconds, beside a 503
 )
 
 // Options configures New. The zero value of every optional field is the safe default.
@@ -63,7 +64,7 @@ type Options struct {
 // methods may be called concurrently.
 type Bridge struct {
 	opts      Options
-	path      string // of the program, absolute where PATH was searched
+	path      string // of the program, absolute
 	baseEnv   []string
 	launcher  *launcher
 	heartbeat time.Duration
@@ -98,6 +99,9 @@ func findCommand(command []string) (string, error) {
 	}
 	path, err := exec.LookPath(command[0])
 	if err != nil {
+		return "", fmt.Errorf("Options.Command: %w", err)
+	}
+	if path, err = filepath.Abs(path); err != nil { // a relative one would be looked up in Dir
 		return "", fmt.Errorf("Options.Command: %w", err)
 	}
 	for _, arg := range command {

@@ -183,7 +183,7 @@ func misbehave(m line, raw []byte) {
 		fmt.Fprint(os.Stderr, text)
 	case "flood":
 		line := strings.Repeat("x", 100) + "\n"
-		for range 100_000 {
+		for range 20_000 {
 			fmt.Fprint(os.Stderr, line)
 		}
 	case "flood stdout":

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"strings"
@@ -131,7 +132,7 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request, t *resourceserver.
 		p.session, err = b.sessionOf(r, t)
 	}
 	if err != nil {
-		b.fail(w, b.explain(err, r), first.top["id"])
+		b.fail(w, b.explain(r.Context(), err, r.Header.Get(headerVersion)), first.top["id"])
 		return
 	}
 	defer b.release(p.session)
@@ -176,14 +177,14 @@ func accepts(r *http.Request, kind string) bool {
 }
 
 // explain turns what went wrong before the child was asked into an answer.
-func (b *Bridge) explain(err error, r *http.Request) error {
+func (b *Bridge) explain(ctx context.Context, err error, version string) error {
 	var f *failure
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.Is(err, errLegacy):
 		f = refuse(http.StatusBadRequest, mcp.CodeUnsupportedProtocolVersion, err.Error())
-		f.rpc.Data, _ = json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: legacyVersions, Requested: r.Header.Get(headerVersion)})
+		f.rpc.Data, _ = json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: legacyVersions, Requested: version})
 		return f
 	case errors.Is(err, errFull), errors.Is(err, errSubjectFull), errors.Is(err, errClosed), errors.Is(err, errTooManyCalls),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -191,7 +192,7 @@ func (b *Bridge) explain(err error, r *http.Request) error {
 	case errors.Is(err, errDuplicate):
 		return refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, err.Error())
 	}
-	b.opts.Log.ErrorContext(r.Context(), "MCP server could not be started", "error", err.Error())
+	b.opts.Log.ErrorContext(ctx, "MCP server could not be started", slog.Any("cause", err))
 	return refuse(http.StatusBadGateway, jsonrpc.CodeInternalError, "the MCP server could not be started")
 }
 
@@ -208,6 +209,9 @@ func (b *Bridge) fail(w http.ResponseWriter, err error, id json.RawMessage) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
@@ -222,7 +226,7 @@ type answer struct {
 	stream bool
 }
 
-const writeTimeout = 30 * time.Second // for one event; a client that takes longer is gone
+const writeTimeout = time.Minute // for one message; a client that takes longer is gone
 
 // event writes a message, or a comment without one.
 func (a *answer) event(raw []byte) error {

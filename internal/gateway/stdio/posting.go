@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -35,7 +36,7 @@ func (p *posting) serve(ctx context.Context) {
 	ex := newExchange()
 	lines, early, err := s.register(ex, p.list)
 	if err != nil {
-		p.refuse(err)
+		p.refuse(ctx, err)
 		return
 	}
 	defer s.unregister(ex)
@@ -47,7 +48,7 @@ func (p *posting) serve(ctx context.Context) {
 	}
 	if calls == 0 {
 		if err := s.send(ctx, lines); err != nil {
-			p.refuse(err)
+			p.refuse(ctx, err)
 			return
 		}
 		p.w.WriteHeader(http.StatusAccepted)
@@ -59,16 +60,14 @@ func (p *posting) serve(ctx context.Context) {
 	p.wait(ctx, ex, calls, early)
 }
 
-func (p *posting) refuse(err error) {
-	if err == errGone {
+func (p *posting) refuse(ctx context.Context, err error) {
+	switch {
+	case errors.Is(err, errGone) && p.modern:
+		err = refuse(http.StatusServiceUnavailable, codeUnavailable, "the MCP server has just ended; try again")
+	case errors.Is(err, errGone):
 		err = errNoSession
-		if p.modern {
-			err = refuse(http.StatusServiceUnavailable, codeUnavailable, "the MCP server has just ended; try again")
-		}
-	} else {
-		err = p.bridge.explain(err, &http.Request{Header: http.Header{}})
 	}
-	p.bridge.fail(p.w, err, p.list[0].top["id"])
+	p.bridge.fail(p.w, p.bridge.explain(ctx, err, ""), p.list[0].top["id"])
 }
 
 func (p *posting) wait(ctx context.Context, ex *exchange, calls int, early [][]byte) {
