@@ -12,7 +12,7 @@ trap 'rm -rf "$out"' EXIT
 
 go test -c -o "$out/bench" ./internal/gateway
 for ((i = 1; i <= runs; i++)); do
-	"$out/bench" -test.run '^$' -test.bench 'Proxy$|Gateway$' -test.benchtime "${calls}x" >>"$out/results"
+	"$out/bench" -test.run '^$' -test.bench 'Direct$|Proxy$|Gateway$' -test.benchtime "${calls}x" >>"$out/results"
 done
 
 awk '
@@ -42,10 +42,15 @@ END {
 		printf "%-14s %12.0f %12.0f %25s %10d %8d\n", name, w, median[name], sprintf("(%.0f to %.0f)", s[1], s[k]), bytes[name], allocs[name]
 	}
 	print ""
-	for (i = 1; i <= names; i++) if (order[i] != "Gateway") {
+	for (i = 1; i <= names; i++) if (order[i] ~ /Proxy/) {
 		name = order[i]
 		for (j = 1; j <= n[name]; j++) ratio[name, j] = cpu["Gateway", j] / cpu[name, j]
 		m = sorted(ratio, name)
-		printf "gateway / %-14s %.2f (%.2f to %.2f; goal 1.10)\n", name, m, s[1], s[k]
+		printf "gateway / %-12s %.2f (%.2f to %.2f; goal 1.10), of the proxy alone %.2f\n", name, m, s[1], s[k],
+			(median["Gateway"] - median["Direct"]) / (median[name] - median["Direct"])
 	}
 }' "$out/results"
+
+# Processes of their own, with latencies.
+echo
+cd test/bench && go run ./load
