@@ -38,10 +38,12 @@ func TestCS12HostileNamesStayInert(t *testing.T) {
 			consent.ClientID, consent.RedirectURI, consent.Scopes = s, s, s
 			consent.Warnings, consent.Doubtful = []web.Warning{web.WarningDifferentSite, web.WarningAddress}, s
 			consent.GoesTo = web.Host{Before: s}
-			for _, p := range []web.Page{consent,
+			more := web.StepUp{Consent: consent, Count: 2, Allowed: []web.Permission{{Scope: s}, {Title: s, Detail: s}}, NewScopes: s}
+			for _, p := range []web.Page{consent, more,
 				web.SignIn{Client: &client, Server: s, Email: s, Txn: "x"},
 				web.Return{Client: client, Host: s, Spent: true},
-				web.Account{Frame: web.Frame{Account: s, SignOut: "x"}, Apps: []web.ConnectedApp{{Key: "k", Client: client, Server: s, From: &web.Host{Before: s}, Goes: web.DestinationApp, Host: web.Host{Bold: s}}},
+				web.Account{Frame: web.Frame{Account: s, SignOut: "x"}, Apps: []web.ConnectedApp{{Key: "k", Client: client, Server: s, From: &web.Host{Before: s}, Goes: web.DestinationApp, Host: web.Host{Bold: s},
+					AsksTxn: "x", AsksFor: []web.Permission{{Scope: s}, {Title: s}}}},
 					Sessions: []web.Session{{Browser: s, IP: s}}},
 				web.Error{Case: web.CaseRedirectURI, Client: &client, Code: s, Received: s, ClientID: s, From: &web.Host{Before: s}},
 				web.Error{Case: web.CaseDocumentUnread, Host: s},
