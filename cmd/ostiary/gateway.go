@@ -140,6 +140,12 @@ func (f *gatewayFlags) define(fs *pflag.FlagSet) {
 // serveOnly are flags of every other command.
 var serveOnly = []string{"config", "database", "state-dir"}
 
+// upstreamOnly and stdioOnly are flags that mean something to one kind of server.
+var (
+	upstreamOnly = []string{"identity", "jwks-file", "prefix", "timeout"}
+	stdioOnly    = []string{"max-children", "max-children-per-subject", "idle", "env"}
+)
+
 // complete adds the environment and checks what belongs together.
 func (f *gatewayFlags) complete(cmd *cobra.Command, args, environ []string) error {
 	if err := gatewayEnvironment(cmd.LocalFlags(), environ); err != nil {
@@ -149,6 +155,11 @@ func (f *gatewayFlags) complete(cmd *cobra.Command, args, environ []string) erro
 		if cmd.Flags().Changed(name) {
 			return withHint(usagef("--%s means nothing to the gateway, which has no database and no configuration file", name),
 				"leave it out; --operations names the file of scopes and issuers")
+		}
+	}
+	for _, name := range map[bool][]string{true: upstreamOnly, false: stdioOnly}[f.stdio.on] {
+		if cmd.Flags().Changed(name) {
+			return withHint(usagef("--%s means nothing %s --stdio", name, map[bool]string{true: "with", false: "without"}[f.stdio.on]), "leave it out")
 		}
 	}
 	f.stdio.command = args

@@ -62,8 +62,7 @@ func (c *cli) gateway(ctx context.Context, f gatewayFlags) error {
 		}
 	}
 	o.Log.InfoContext(ctx, "gateway started", slog.String("event", "server.started"), slog.String("version", readBuild().Version),
-		slog.String("resource", f.resource), slog.String("upstream", p.behind()), slog.String("listen", p.public.Addr().String()),
-		slog.String("identity", f.identity))
+		slog.String("resource", f.resource), slog.String("upstream", p.behind()), slog.String("listen", p.public.Addr().String()))
 	p.writeBanner(c.out)
 	err = p.run(ctx)
 	o.Log.InfoContext(context.WithoutCancel(ctx), "gateway stopped", slog.String("event", "server.stopped"))

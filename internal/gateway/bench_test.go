@@ -18,6 +18,13 @@ import (
 // benchAnswer is of the size that list_tools of a small server has.
 var benchAnswer = `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"` + strings.Repeat("note ", 400) + `"}]}}`
 
+// BenchmarkDirect is client and upstream without a proxy: what is left of the
+// others without it is theirs.
+func BenchmarkDirect(b *testing.B) {
+	f := benchFixture(b)
+	benchProxy(b, f, f.upstream.Config.Handler)
+}
+
 // BenchmarkPlainProxy is httputil.ReverseProxy as its documentation has it, with as
 // many idle connections as the gateway keeps: the default of two would have it open
 // new ones. Everything goes over sockets: client, proxy, upstream.
