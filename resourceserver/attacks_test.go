@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -676,5 +677,70 @@ func TestM1_EveryRequest(t *testing.T) {
 		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != tt.want {
 			t.Errorf("request %d: status = %d, want %d (%v)", i, resp.StatusCode, tt.want, err)
 		}
+	}
+}
+
+// Every spelling of the path, as it may come on the wire, is protected: what is not
+// the handler's own needs a token all the same, and a document is no way around it.
+func TestJW29_PathsOnTheWire(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	srv := httptest.NewServer(f.handler)
+	t.Cleanup(srv.Close)
+	const doc = "/.well-known/oauth-protected-resource/mcp"
+	for _, tt := range []struct {
+		line string
+		want int
+	}{
+		{"GET /mcp/ HTTP/1.1", 401}, {"GET //mcp HTTP/1.1", 401}, {"GET /MCP HTTP/1.1", 401}, {"GET /mcp%2f HTTP/1.1", 401},
+		{"GET /%6dcp HTTP/1.1", 401}, {"GET /./mcp HTTP/1.1", 401}, {"GET /x/../mcp HTTP/1.1", 401}, {"GET /mcp;x=1 HTTP/1.1", 401},
+		{"GET /mcp?x HTTP/1.1", 401}, {"GET /mcp%00 HTTP/1.1", 401}, {"GET /mcp\\ HTTP/1.1", 401},
+		{"GET http://evil.example/mcp HTTP/1.1", 403}, {"GET https://mcp.example.com/mcp HTTP/1.1", 401},
+		{"POST " + doc + "/../../../mcp HTTP/1.1", 401}, {"GET " + doc + "/..%2f..%2f..%2fmcp HTTP/1.1", 401},
+		{"GET " + doc + "/..;/mcp HTTP/1.1", 401}, {"GET " + doc + "//mcp HTTP/1.1", 401}, {"GET /mcp" + doc + " HTTP/1.1", 401},
+		{"TRACE /mcp HTTP/1.1", 401}, {"PRI /mcp HTTP/1.1", 401}, {"get /mcp HTTP/1.1", 401}, {"CONNECT mcp.example.com:443 HTTP/1.1", 401},
+		{"GET mcp HTTP/1.1", 400},
+		{"GET " + doc + " HTTP/1.1", 200}, {"GET /.well-known/oauth-protected-resource%2Fmcp HTTP/1.1", 200}, {"POST " + doc + " HTTP/1.1", 405},
+	} {
+		t.Run("JW-29 "+tt.line, func(t *testing.T) {
+			resp := rawRequest(t, srv, tt.line+"\r\nHost: mcp.example.com\r\nX-Original-URL: "+doc+"\r\nX-HTTP-Method-Override: OPTIONS\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			if resp.StatusCode != tt.want {
+				t.Errorf("status = %d, want %d", resp.StatusCode, tt.want)
+			}
+		})
+	}
+	if n := f.servedCount(); n != 0 {
+		t.Errorf("the handler ran %d times", n)
+	}
+}
+
+// A reverse proxy behind Protect cannot switch protocols either, whatever the
+// server behind it agrees to.
+func TestUpgradeThroughAProxy(t *testing.T) {
+	t.Parallel()
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = buf.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + r.Header.Get("Upgrade") + "\r\n\r\nsecret of the upstream")
+		_ = buf.Flush()
+	}))
+	t.Cleanup(upstream.Close)
+	to, err := url.Parse(upstream.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ErrorLog: log.New(io.Discard, "", 0)}
+	srv := httptest.NewServer(f.server.Protect(proxy))
+	t.Cleanup(srv.Close)
+	resp := rawRequest(t, srv, "GET /mcp HTTP/1.1\r\nHost: mcp.example.com\r\nAuthorization: Bearer "+f.token(t, "")+
+		"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	body, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusBadGateway || strings.Contains(string(body), "secret") {
+		t.Errorf("status = %d: %q", resp.StatusCode, body)
 	}
 }
