@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -196,7 +195,7 @@ func TestNoTokenInLog(t *testing.T) {
 	}
 	for _, secret := range []string{token, identity, token[strings.LastIndex(token, ".")+1:]} {
 		if strings.Contains(log, secret) {
-			t.Error(fmt.Sprintf("%.20s… is in the log", secret))
+			t.Errorf("%.20s… is in the log", secret)
 		}
 	}
 }

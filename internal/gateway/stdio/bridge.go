@@ -118,7 +118,7 @@ func checkLimits(o Options) error {
 		errs = append(errs, errors.New("MaxChildren, MaxPerSubject and MaxMessage must not be negative"))
 	}
 	if o.Idle < 0 || o.Grace < 0 || o.StopTimeout < 0 {
-		errs = append(errs, errors.New("Idle, Grace and StopTimeout must not be negative"))
+		errs = append(errs, errors.New("StopTimeout, Idle and Grace must not be negative"))
 	}
 	if o.MaxChildren > 0 && o.MaxPerSubject > o.MaxChildren {
 		errs = append(errs, errors.New("MaxPerSubject is more than MaxChildren"))
