@@ -97,11 +97,12 @@ func (p *gatewayProcess) run(ctx context.Context) error {
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	clients := &stallListener{Listener: p.public, limit: stallTime}
 	g.Go(func() error {
 		if public.TLSConfig != nil {
-			return ended(public.ServeTLS(p.public, "", ""))
+			return ended(public.ServeTLS(clients, "", ""))
 		}
-		return ended(public.Serve(p.public))
+		return ended(public.Serve(clients))
 	})
 	g.Go(func() error { return ended(admin.Serve(p.admin)) })
 	g.Go(func() error {

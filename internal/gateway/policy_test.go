@@ -164,3 +164,28 @@ func FuzzPolicy(f *testing.F) {
 		}
 	})
 }
+
+// The file in docs/gateway.md is good, and a gateway can be made of it.
+func TestDocumentedPolicy(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "gateway.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```yaml\n")
+	text, _, closed := strings.Cut(rest, "```")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("hunter2"), 0o600); err != nil || !found || !closed {
+		t.Fatalf("the page has no file: %v", err)
+	}
+	o := Options{Upstream: "http://127.0.0.1:1/mcp", ResourceServer: resourceserver.Options{Resource: "https://mcp.example.com/mcp"}}
+	if err := parsePolicy([]byte(text), filepath.Join(dir, "notes.yaml"), &o.ResourceServer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(o); err != nil {
+		t.Error(err)
+	}
+	if n := len(o.ResourceServer.Operations); n < 8 || len(o.ResourceServer.Issuers) != 2 {
+		t.Errorf("%d operations, %d issuers", n, len(o.ResourceServer.Issuers))
+	}
+}
