@@ -302,7 +302,7 @@ func TestTooManySessions(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, []string{"hand"}, func(o *stdio.Options) { o.MaxPerSubject = 2 })
 		first := f.begin("u_1")
-		for range 10 {
+		for range 4 {
 			f.begin("u_1")
 			if n := f.bridge.Children(); n > 2 {
 				t.Fatalf("%d children", n)

@@ -121,6 +121,12 @@ func runSDK() {
 		fmt.Fprintln(os.Stderr, "cancelled as asked")
 		return nil, nil, ctx.Err()
 	})
+	mcp.AddTool(server, &mcp.Tool{Name: "grow"}, func(_ context.Context, r *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+		server.AddTool(&mcp.Tool{Name: "grown", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return text("grown"), nil
+		})
+		return text("grown"), nil, nil
+	})
 	_ = server.Run(context.Background(), &mcp.StdioTransport{})
 }
 
@@ -195,7 +201,7 @@ func misbehave(m line, raw []byte) {
 		return
 	case "exit":
 		os.Exit(3)
-	case "hang":
+	case "hang", "subscriptions/listen":
 		fmt.Printf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hanging"}}` + "\n")
 		return
 	case "ask":

@@ -15,6 +15,7 @@ import (
 const (
 	methodInitialize = "initialize"
 	methodDiscover   = "server/discover"
+	methodListen     = "subscriptions/listen"
 	noteCancelled    = "notifications/cancelled"
 	noteProgress     = "notifications/progress"
 )

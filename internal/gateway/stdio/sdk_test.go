@@ -56,7 +56,7 @@ func TestGoSDK(t *testing.T) {
 			f := newFixture(t, []string{"sdk"})
 			var mu sync.Mutex
 			progress := 0
-			heard := make(chan struct{}, 10)
+			heard, changed := make(chan struct{}, 10), make(chan struct{}, 10)
 			session := f.connect(t, "u_1", version, &mcp.ClientOptions{
 				ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
 					mu.Lock()
@@ -64,6 +64,7 @@ func TestGoSDK(t *testing.T) {
 					progress++
 					heard <- struct{}{}
 				},
+				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
 				ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					return &mcp.ElicitResult{Action: "accept"}, nil
 				}})
@@ -71,7 +72,7 @@ func TestGoSDK(t *testing.T) {
 				t.Fatalf("revision = %s, want %s", got, version)
 			}
 			tools, err := session.ListTools(t.Context(), nil)
-			if err != nil || len(tools.Tools) != 4 {
+			if err != nil || len(tools.Tools) != 5 {
 				t.Fatalf("tools = %+v, %v", tools, err)
 			}
 			call := func(ctx context.Context, tool string) (*mcp.CallToolResult, error) {
@@ -94,6 +95,9 @@ func TestGoSDK(t *testing.T) {
 					t.Errorf("ask = %q", got)
 				}
 			}
+			r, err = call(t.Context(), "grow")
+			text(t, r, err)
+			<-changed
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				<-heard
@@ -160,6 +164,22 @@ func TestSharedChildKeepsIDsApart(t *testing.T) {
 	f.log.await(t, "cancelled as asked")
 	if resp := f.modern("u_2").do(f.modern("u_2").ask(t.Context(), "1", "tools/call", "greet", "")); !strings.Contains(read(t, resp), "of u_2") || f.bridge.Children() != 2 {
 		t.Errorf("another subject = %s, %d children; want a child of its own", resp.Status, f.bridge.Children())
+	}
+}
+
+// What names no request goes to the only one there is; a subscription is none that
+// anything but its own changes is for.
+func TestLogBesideSubscription(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, []string{"modern"})
+	f.bridge.SetTimes(time.Millisecond, time.Minute) // the stream begins with a comment
+	c := f.modern("u_1")
+	listening := c.do(c.ask(t.Context(), "1", "subscriptions/listen", "x", ""))
+	if listening.StatusCode != http.StatusOK {
+		t.Fatalf("subscriptions/listen = %s", listening.Status)
+	}
+	if got := next(t, bufio.NewReader(c.do(c.ask(t.Context(), "2", "hang", "x", "")).Body)); !strings.Contains(got, "hanging") {
+		t.Errorf("the request got %s", got)
 	}
 }
 

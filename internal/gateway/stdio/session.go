@@ -59,6 +59,8 @@ type exchange struct {
 	out  chan event
 	gone chan struct{} // closed when it waits no longer
 	once sync.Once
+	// subscribes: it is open for changes that name it, as long as the client likes.
+	subscribes bool
 }
 
 // event is what an exchange gets.
@@ -187,6 +189,7 @@ func (s *session) register(ex *exchange, list []message) (lines []message, early
 			continue
 		}
 		c := &call{exchange: ex, id: m.top["id"], token: m.progressToken()}
+		ex.subscribes = m.request().Method == methodListen
 		m, id := s.translateCall(m)
 		if s.calls[id] != nil || calls[id] != nil {
 			return nil, nil, errDuplicate

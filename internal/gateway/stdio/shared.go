@@ -170,7 +170,8 @@ func (s *session) relate(m message) (*exchange, []byte) {
 		meta = edit(meta, object{mcp.MetaKeySubscriptionID: c.id})
 		return c.exchange, m.with(object{"params": encode(edit(params, object{"_meta": encode(meta)}))}).raw
 	}
-	if waiting := slices.DeleteFunc(slices.Clone(s.exchanges), (*exchange).left); len(waiting) == 1 {
+	waiting := slices.DeleteFunc(slices.Clone(s.exchanges), func(ex *exchange) bool { return ex.left() || ex.subscribes })
+	if len(waiting) == 1 {
 		return waiting[0], m.raw
 	}
 	return nil, nil
