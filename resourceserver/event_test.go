@@ -2,6 +2,7 @@ package resourceserver
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -67,4 +68,55 @@ func TestEventsAreBounded(t *testing.T) {
 	if out, err := e.read([]byte("data: " + strings.Repeat("a", 200))); err == nil || len(out) > 0 {
 		t.Errorf("%q, %v; want an error", out, err)
 	}
+}
+
+// clientEvents is the data of the events that a client finds in a stream (HTML
+// Standard, "interpreting an event stream"), written anew to hold ours against.
+func clientEvents(stream string) (events []string) {
+	stream = strings.TrimPrefix(stream, "\ufeff")
+	stream = strings.ReplaceAll(strings.ReplaceAll(stream, "\r\n", "\n"), "\r", "\n")
+	var data []string
+	lines := strings.Split(stream, "\n")
+	for _, line := range lines[:len(lines)-1] { // what no line end follows is no line
+		switch name, value, _ := strings.Cut(line, ":"); {
+		case line == "":
+			if all := strings.Join(data, "\n"); all != "" {
+				events = append(events, all)
+			}
+			data = nil
+		case name == "data":
+			data = append(data, strings.TrimPrefix(value, " "))
+		}
+	}
+	return events
+}
+
+// FuzzFilteredEvents: what clients find in a filtered stream is what they would
+// have found in the other, each event filtered: nothing slips past in a spelling
+// that they read and we do not.
+func FuzzFilteredEvents(f *testing.F) {
+	for _, s := range []string{
+		"data: secret\n\n", "data: a\r\n\r\ndata: secret\r\rdata\n\n", "\ufeffdata: secret\n\n", "\ufeff\ndata: secret\n\n", "data: x\n\n\ufeffdata: secret\n\n",
+		":x\n\ufeffdata: secret\n\n", "id: 1\ndata:secret\nretry: 5\n\n", "data: a\ndata: secret\ndata\n\n", "data : secret\n\n", "Data: secret\n\n", "data: secret",
+		"data: secret\n", "\rdata: secret\n\r\n", "data\x00: secret\n\n",
+	} {
+		f.Add([]byte(s), 1)
+		f.Add([]byte(s), 1000)
+	}
+	hide := func(data string) string {
+		if strings.Contains(data, "secret") {
+			return "hidden\nfrom you"
+		}
+		return data
+	}
+	f.Fuzz(func(t *testing.T, stream []byte, size int) {
+		out := readEvents(t, stream, max(1, size%64), func(b []byte) ([]byte, error) { return []byte(hide(string(b))), nil })
+		var want []string
+		for _, e := range clientEvents(string(stream)) {
+			want = append(want, hide(e))
+		}
+		if got := clientEvents(string(out)); !slices.Equal(got, want) {
+			t.Fatalf("%q became %q: clients find %q, want %q", stream, out, got, want)
+		}
+	})
 }
