@@ -183,15 +183,6 @@ func TestIR09_IntrospectAfterTheEnd(t *testing.T) {
 				wantActive(t, k.introspect(server, kept.body.AccessToken))
 			})
 		}
-		k.sub("IR-09 the person disconnects", func(t *testing.T) {
-			a := k.register(appRedirect)
-			got := k.connect(a, nil)
-			if _, err := grant.EndAll(k.ctx, k.DB, k.DB, grant.Filter{Subject: k.grantOf(got).Subject, ClientID: a.id},
-				grant.ReasonDisconnected, k.Clock.Now()); err != nil {
-				t.Fatal(err)
-			}
-			wantInactive(t, k.introspect(server, got.body.AccessToken))
-		})
 		k.sub("IR-09 the account is disabled", func(t *testing.T) {
 			got := k.connect(k.register(appRedirect), nil)
 			if _, err := k.App.Accounts.Disable(k.ctx, testkit.Email, false); err != nil {
@@ -471,12 +462,17 @@ func TestJW23_EndedWithinMaxAge(t *testing.T) {
 		if got := call(t, mcp, again.body.AccessToken, ""); got.Code != 200 {
 			t.Errorf("a new connection: %d %s", got.Code, got.Body)
 		}
+		k.sub("CS-14 the person disconnects", func(t *testing.T) {
+			k.disconnectOne()
+			k.Clock.Advance(maxAge)
+			want401(t, call(t, mcp, again.body.AccessToken, ""))
+		})
 		k.sub("M8 the credential is taken away", func(t *testing.T) {
+			third := k.connect(k.register(appRedirect), nil)
 			if _, err := k.App.Resources.RemoveCredential(k.ctx, testkit.Resource); err != nil {
 				t.Fatal(err)
 			}
-			k.Clock.Advance(maxAge)
-			if got := call(t, mcp, again.body.AccessToken, ""); got.Code != http.StatusServiceUnavailable {
+			if got := call(t, mcp, third.body.AccessToken, ""); got.Code != http.StatusServiceUnavailable {
 				t.Errorf("%d %s, want 503 and never 401", got.Code, got.Body)
 			}
 		})
