@@ -11,8 +11,6 @@
 // whether it speaks that revision. If it does not, the client is told which it
 // does, and begins with initialize.
 //
-// Messages are read with the SDK's jsonrpc package. The SDK's HTTP transport is
-// not used: it refuses methods that the SDK does not know (tasks/get), lets nobody
-// tell to which request a message of the server belongs, leaves callers without
-// an answer when the server dies, and speaks 2026-07-28 only without a peer.
+// Messages are read with the SDK's jsonrpc package. The HTTP side is not the SDK's:
+// ADR 0014 says why.
 package stdio
