@@ -126,7 +126,7 @@ func (f *gatewayFlags) define(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noLegacy, "no-legacy-metadata", false, "do not serve the authorization server's document here, for clients of MCP 2025-03-26")
 	fs.BoolVar(&f.stdio.on, "stdio", false, "run COMMAND for each session instead of forwarding to --upstream")
 	fs.IntVar(&f.stdio.maxChildren, "max-children", 32, "with --stdio: how many programs may run")
-	fs.IntVar(&f.stdio.maxChildrenPerSubject, "max-children-per-subject", 4, "with --stdio: how many of them for one person")
+	fs.IntVar(&f.stdio.maxChildrenPerSubject, "max-children-per-subject", 0, "with --stdio: how many of them for one person (default 4, at most half of --max-children)")
 	fs.DurationVar(&f.stdio.idle, "idle", 15*time.Minute, "with --stdio: how long a program may live without a request")
 	fs.StringArrayVar(&f.stdio.env, "env", nil, "with --stdio: `NAME` of a variable that programs get besides PATH, HOME and the like (repeatable)")
 	fs.StringVar(&f.logFormat, "log-format", "json", "`format` of the log: json or text")

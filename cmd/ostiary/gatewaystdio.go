@@ -1,13 +1,23 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/ostiary-auth/ostiary/internal/gateway/stdio"
 )
 
 // newBridge makes what stands in the upstream's place with --stdio.
 func newBridge(f gatewayFlags, log *slog.Logger) (bridge, error) {
-	return stdio.New(stdio.Options{Command: f.stdio.command, Env: f.stdio.env, MaxChildren: f.stdio.maxChildren,
+	b, err := stdio.New(stdio.Options{Command: f.stdio.command, Env: f.stdio.env, MaxChildren: f.stdio.maxChildren,
 		MaxPerSubject: f.stdio.maxChildrenPerSubject, Idle: f.stdio.idle, MaxMessage: f.maxBody, Log: log})
+	if err != nil {
+		return nil, errors.New(inStdioFlagWords.Replace(err.Error()))
+	}
+	return b, nil
 }
+
+// inStdioFlagWords replaces the names that its options have in Go.
+var inStdioFlagWords = strings.NewReplacer("stdio: ", "", "MaxPerSubject", "--max-children-per-subject", "MaxChildren", "--max-children",
+	"Options.Env", "--env", "Options.Command: ", "", "Idle", "--idle", "MaxMessage", "--max-body")

@@ -75,6 +75,49 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// stdioServer is a server of the SDK on standard input and output, which tells
+// whom it works for and what it could have stolen.
+const stdioServer = `import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+const server = new McpServer({ name: 'hello', version: '1.0.0' });
+const told = () => [process.env.MCP_GATEWAY_ISSUER, process.env.SECRET_OF_OTHERS, process.env.NAMED, process.env.OSTIARY_GATEWAY_NAME].join('|');
+server.registerTool('hello', { description: 'Says hello' }, async () => ({ content: [{ type: 'text', text: told() }] }));
+await server.connect(new StdioServerTransport());
+`
+
+// TestGatewayStdio has the same client call a program: the flags, the process and
+// its environment are those that people have.
+func TestGatewayStdio(t *testing.T) {
+	t.Parallel()
+	launch.InstallNode(t)
+	o := launch.ServeOstiary(t, "")
+	front := strconv.Itoa(launch.FreePort(t))
+	resource := "http://127.0.0.1:" + front + "/mcp"
+	o.Run(t, "", "resource", "add", resource, "--name", "Hello", "--scope", "hello=Say hello")
+	env := []string{"OSTIARY_GATEWAY_NAME=Hello", "OSTIARY_GATEWAY_MAX_CHILDREN=2", "SECRET_OF_OTHERS=hunter2", "NAMED=yes"}
+	gateway := launch.Start(t, env, launch.Build(t, "cmd/ostiary"), "gateway", "--resource", resource, "--issuer", o.Issuer, "--listen", "127.0.0.1:"+front,
+		"--admin-listen", "127.0.0.1:"+strconv.Itoa(launch.FreePort(t)), "--env", "NAMED", "--stdio", "--", launch.Node, script(t, "stdio", stdioServer))
+	gateway.Await(t, resource)
+
+	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: resource,
+		HTTPClient: &http.Client{Transport: machine(t, o, resource)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "hello"})
+	if err != nil || result.Content[0].(*mcp.TextContent).Text != o.Issuer+"||yes|" {
+		t.Errorf("hello = %+v, %v", result, err)
+	}
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+	gateway.Stop()
+	if log := gateway.Output(); !strings.Contains(log, "server.stopped") || strings.Contains(log, "hunter2") {
+		t.Errorf("log = %s", log)
+	}
+}
+
 // documented returns the code of docs/gateway.md in a language.
 func documented(t *testing.T, language string) []string {
 	t.Helper()
