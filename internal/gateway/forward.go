@@ -81,6 +81,9 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r)
 }
 
+// maxReserved bounds what is reserved for a body before it has arrived.
+const maxReserved = 64 << 10
+
 // readBody reads all of a body: one of known length goes out as such, whatever
 // framing it came in, and can be sent again on another connection when the
 // upstream closed the first before it read anything.
@@ -94,7 +97,7 @@ func (f *forwarder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 	if r.ContentLength > f.maxBody {
 		return nil, &http.MaxBytesError{Limit: f.maxBody}
 	}
-	body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
+	body := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), maxReserved)+bytes.MinRead))
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, f.maxBody))
 	return body.Bytes(), err
 }

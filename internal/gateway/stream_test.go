@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -217,4 +218,42 @@ func subjectOf(r *http.Request) string {
 		return ""
 	}
 	return token.Subject
+}
+
+// Over HTTP/2, which clients speak when the gateway has a certificate, nothing is
+// different: streams are not held back, and no other spelling arrives.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	front := httptest.NewUnstartedServer(f.gateway)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	s := newEventStream(f)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+"/mcp", strings.NewReader(call))
+	must(t, err)
+	for name, value := range map[string]string{"Authorization": "Bearer " + f.token(t), "X_Ostiary_Subject": "admin", "Te": "trailers", "Cookie": "a=b"} {
+		r.Header.Set(name, value)
+	}
+	r.Trailer = http.Header{"X-Ostiary-Subject": {"admin"}}
+	res, err := front.Client().Do(r)
+	must(t, err)
+	defer func() { _ = res.Body.Close() }()
+	lines := bufio.NewScanner(res.Body)
+	for _, want := range []string{"1", "2"} {
+		s.send <- want
+		if got := next(t, lines); res.ProtoMajor != 2 || got != want {
+			t.Fatalf("%s: event %q, want %q", res.Proto, got, want)
+		}
+	}
+	close(s.send)
+	got := f.only(t)
+	for name := range got.Header {
+		if folded(name) == "x-ostiary-subject" || name == "Te" || name == "Cookie" {
+			t.Errorf("%s arrived", name)
+		}
+	}
+	if got.body != call || len(got.Trailer) > 0 || got.Host != f.upstream.Listener.Addr().String() {
+		t.Errorf("upstream got %q, trailers %v, host %s", got.body, got.Trailer, got.Host)
+	}
 }
