@@ -110,18 +110,18 @@ func withData(event, data []byte) []byte {
 	for len(event) > 0 {
 		line, rest := cutLine(event)
 		event = rest
+		eol := []byte("\n") // for CR too: before the LF of the next line it would end nothing
+		if bytes.HasSuffix(line, []byte("\r\n")) {
+			eol = []byte("\r\n")
+		}
 		if _, isData := dataOf(line); !isData {
-			out = append(out, line...)
+			out = append(append(out, trimEOL(line)...), eol...)
 			continue
 		}
 		if written {
 			continue
 		}
 		written = true
-		eol := line[len(trimEOL(line)):]
-		if len(eol) == 0 {
-			eol = []byte("\n")
-		}
 		for part := range bytes.SplitSeq(data, []byte("\n")) {
 			out = append(append(append(out, "data: "...), bytes.TrimRight(part, "\r")...), eol...)
 		}

@@ -98,7 +98,7 @@ func FuzzFilteredEvents(f *testing.F) {
 	for _, s := range []string{
 		"data: secret\n\n", "data: a\r\n\r\ndata: secret\r\rdata\n\n", "\ufeffdata: secret\n\n", "\ufeff\ndata: secret\n\n", "data: x\n\n\ufeffdata: secret\n\n",
 		":x\n\ufeffdata: secret\n\n", "id: 1\ndata:secret\nretry: 5\n\n", "data: a\ndata: secret\ndata\n\n", "data : secret\n\n", "Data: secret\n\n", "data: secret",
-		"data: secret\n", "\rdata: secret\n\r\n", "data\x00: secret\n\n",
+		"data: secret\n", "\rdata: secret\n\r\n", "data\x00: secret\n\n", "data: secret\rdata: a\n\ndata: b\n\n", "data: secret\nid: 1\rdata: a\n\ndata: b\n\n",
 	} {
 		f.Add([]byte(s), 1)
 		f.Add([]byte(s), 1000)

@@ -79,7 +79,7 @@ func TestFilterLists(t *testing.T) {
 		{"answer that also has a method", "POST", listBody, "application/json",
 			`{"id":1,"method":"x","result":{"tools":[{"name":"add_note"}]}}`, `{"id":1,"method":"x","result":{"tools":[]}}`},
 		{"stream with a byte order mark", "POST", listBody, "text/event-stream", "\ufeffdata: " + allTools + "\n\n", "\ufeffdata: " + myTools + "\n\n"},
-		{"stream with CR alone", "POST", listBody, "text/event-stream", "id:1\rdata: " + allTools + "\r\rdata: x\r\r", "id:1\rdata: " + myTools + "\r\rdata: x\r\r"},
+		{"stream with CR alone", "POST", listBody, "text/event-stream", "id:1\rdata: " + allTools + "\r\rdata: x\r\r", "id:1\ndata: " + myTools + "\n\ndata: x\r\r"},
 		{"mark within a stream is a field of its own", "POST", listBody, "text/event-stream",
 			"data: x\n\n\ufeffdata: x\ndata: " + allTools + "\n\n", "data: x\n\n\ufeffdata: x\ndata: " + myTools + "\n\n"},
 		{"error", "POST", listBody, "application/json", `{"id":1,"error":{"code":-32603,"message":"m"}}`, `{"id":1,"error":{"code":-32603,"message":"m"}}`},
