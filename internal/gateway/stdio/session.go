@@ -1,11 +1,9 @@
 package stdio
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os/exec"
 	"slices"
@@ -47,50 +45,6 @@ type session struct {
 	queue     [][]byte    // what nobody listened to yet
 	queued    int         // bytes of it
 }
-
-// call is a request that the child has not answered.
-type call struct {
-	exchange  *exchange
-	id, token json.RawMessage // as the client wrote them
-}
-
-// exchange is an HTTP request that waits for messages of the child.
-type exchange struct {
-	out  chan event
-	gone chan struct{} // closed when it waits no longer
-	once sync.Once
-	// subscribes: it is open for changes that name it, as long as the client likes.
-	subscribes bool
-}
-
-// event is what an exchange gets.
-type event struct {
-	raw     []byte         // nil when there is nothing to tell, only an end
-	answers bool           // one call fewer to wait for
-	failed  *jsonrpc.Error // the error, when raw is an error answer
-	died    bool           // it was not the child that answered
-}
-
-func newExchange() *exchange { return &exchange{out: make(chan event), gone: make(chan struct{})} }
-
-// deliver reports whether the exchange took the event.
-func (ex *exchange) deliver(e event) bool {
-	select {
-	case <-ex.gone:
-		return false
-	default:
-	}
-	select {
-	case ex.out <- e:
-		return true
-	case <-ex.gone:
-		return false
-	}
-}
-
-func (ex *exchange) leave() { ex.once.Do(func() { close(ex.gone) }) }
-
-const maxQueue = 64 // messages nobody listens to
 
 var (
 	errDuplicate    = errors.New("a request with this id is not answered yet")
@@ -167,11 +121,6 @@ func (s *session) ended(state string) {
 	for _, c := range left {
 		c.fail("the MCP server has ended before it answered")
 	}
-}
-
-func (c *call) fail(message string) {
-	e := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message}
-	c.exchange.deliver(event{raw: rpcError(c.id, e), answers: true, failed: e, died: true})
 }
 
 // register notes the calls among list, which ex waits for, and returns what goes
@@ -287,121 +236,4 @@ func idOf(raw json.RawMessage) (jsonrpc.ID, bool) {
 	}
 	id, err := jsonrpc.MakeID(value)
 	return id, err == nil
-}
-
-// logLine hears a line of standard error.
-func (s *session) logLine(line []byte, cut bool) {
-	s.lines.add(slog.LevelInfo, "MCP server says", bytes.TrimRight(line, "\r"), cut)
-}
-
-// receive hears a line of standard output.
-func (s *session) receive(line []byte, cut bool) {
-	if cut {
-		s.tooLong()
-		return
-	}
-	if len(bytes.TrimSpace(line)) == 0 {
-		return
-	}
-	list, _, err := readMessages(line)
-	if err != nil {
-		s.lines.add(slog.LevelWarn, "MCP server wrote what is no message to its standard output", line[:min(len(line), maxLogLine)], len(line) > maxLogLine)
-		return
-	}
-	for _, m := range list {
-		s.route(m)
-	}
-}
-
-// tooLong answers all who wait: one of them will never be answered, and the
-// message that would tell whom it is for was not kept.
-func (s *session) tooLong() {
-	s.log.Warn("MCP server wrote a message that is too long; it was dropped", slog.Int64("limit", s.b.opts.MaxMessage))
-	s.mu.Lock()
-	left := s.calls
-	s.calls = map[jsonrpc.ID]*call{}
-	s.mu.Unlock()
-	for _, c := range left {
-		c.fail(fmt.Sprintf("the MCP server wrote a message of more than %d bytes", s.b.opts.MaxMessage))
-	}
-}
-
-// route passes a message of the child on to who should have it.
-func (s *session) route(m message) {
-	if a := m.answer(); a != nil {
-		s.answer(m, a)
-		return
-	}
-	if s.id == "" {
-		s.routeShared(m)
-		return
-	}
-	for {
-		ex := s.target(m)
-		if ex == nil || ex.deliver(event{raw: m.raw}) {
-			return
-		}
-	}
-}
-
-func (s *session) answer(m message, a *jsonrpc.Response) {
-	s.mu.Lock()
-	c := s.calls[a.ID]
-	delete(s.calls, a.ID)
-	s.mu.Unlock()
-	if c == nil {
-		s.log.Debug("MCP server answered what nobody waits for")
-		return
-	}
-	if s.id == "" {
-		m = restoreAnswer(m, c)
-	}
-	e := event{raw: m.raw, answers: true}
-	_ = errors.As(a.Error, &e.failed)
-	c.exchange.deliver(e)
-}
-
-// target returns who gets a request or notification of the child; nil when it was
-// queued. It does not say to which request it belongs, but for progress. While one
-// request alone is open it most likely does; otherwise the GET stream is for it.
-func (s *session) target(m message) *exchange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m.request().Method == noteProgress {
-		token := m.params()["progressToken"]
-		for _, c := range s.calls {
-			if len(token) > 0 && bytes.Equal(c.token, token) && !c.exchange.left() {
-				return c.exchange
-			}
-		}
-	}
-	waiting := slices.DeleteFunc(slices.Clone(s.exchanges), (*exchange).left)
-	switch {
-	case len(waiting) == 1:
-		return waiting[0]
-	case s.listener != nil && !s.listener.left():
-		return s.listener
-	case len(waiting) > 0:
-		return waiting[len(waiting)-1]
-	}
-	s.enqueue(m.raw)
-	return nil
-}
-
-func (ex *exchange) left() bool {
-	select {
-	case <-ex.gone:
-		return true
-	default:
-		return false
-	}
-}
-
-func (s *session) enqueue(raw []byte) {
-	if len(s.queue) >= maxQueue || s.queued+len(raw) > int(s.b.opts.MaxMessage) {
-		s.log.Warn("nobody listens to the MCP server; a message was dropped")
-		return
-	}
-	s.queue = append(s.queue, raw)
-	s.queued += len(raw)
 }
