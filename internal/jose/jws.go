@@ -52,7 +52,7 @@ type JWS struct {
 	// Signed is what Signature is over.
 	Signed    string
 	Signature []byte
-	// most tokens fit here, and so on the stack
+	// most tokens fit here, and so need no allocation of their own
 	headerArray [8]strictjson.Member
 	claimsArray [24]strictjson.Member
 }
