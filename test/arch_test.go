@@ -144,7 +144,7 @@ var only = map[string][]string{
 	"code.dny.dev/ssrf":                   {"internal/netguard"},
 	"github.com/chromedp/cdproto":         {"test"},
 	"github.com/chromedp/chromedp":        {"test"},
-	"golang.org/x/oauth2":                 {"test"},
+	"golang.org/x/oauth2":                 {"authclient", "test"},
 	"github.com/mark3labs/mcp-go":         {"resourceserver/mcpgo", "examples", "test"},
 	module + "/internal/config":           {"internal/app", "cmd", "test"},
 }

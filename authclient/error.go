@@ -1,0 +1,65 @@
+package authclient
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// ServerError is what an authorization server answered instead of what was asked
+// for (RFC 6749 §5.2). Its text can be printed: what the server wrote is cut and
+// escaped.
+type ServerError struct {
+	// Endpoint is what was asked: "token", "registration", "revocation",
+	// "device authorization" or "authorization".
+	Endpoint string
+	// Code is error, e.g. "invalid_grant"; "" when the answer had none.
+	Code string
+	// Description is error_description, in the server's words.
+	Description string
+	// Status is the HTTP status; 0 for an authorization response.
+	Status int
+	// RetryAfter is what the server asks to wait; 0 when it does not say.
+	RetryAfter time.Duration
+}
+
+// Error says which endpoint answered what.
+func (e *ServerError) Error() string {
+	s := "the " + e.Endpoint + " endpoint answered"
+	if e.Status != 0 {
+		s += fmt.Sprintf(" %d", e.Status)
+	}
+	if e.Code != "" {
+		s += " " + printable(e.Code)
+	}
+	if e.Description != "" {
+		s += ": " + printable(e.Description)
+	}
+	return s
+}
+
+// Temporary reports that asking again later may help and that nothing is to be
+// thrown away: 429, 5xx or temporarily_unavailable (rule C5).
+func (e *ServerError) Temporary() bool {
+	return e.Status == 429 || e.Status >= 500 || e.Code == "temporarily_unavailable" || e.Code == "server_error"
+}
+
+const maxPrintable = 300
+
+// printable makes a server's text fit for a terminal and a log: no control
+// character, no character that turns the direction of what follows, and not long.
+func printable(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if b.Len() >= maxPrintable {
+			b.WriteString("…")
+			break
+		}
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			r = '?'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
