@@ -34,7 +34,7 @@ func FetchAuthorizationServer(ctx context.Context, client *http.Client, issuer s
 // FetchAuthorizationServerDocument does what FetchAuthorizationServer does, and
 // returns the document's bytes too, for who hands it on unchanged (M9).
 func FetchAuthorizationServerDocument(ctx context.Context, client *http.Client, issuer string) (AuthorizationServer, []byte, error) {
-	urls, err := authorizationServerURLs(issuer)
+	urls, err := AuthorizationServerURLs(issuer)
 	if err != nil {
 		return AuthorizationServer{}, nil, err
 	}

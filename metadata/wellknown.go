@@ -45,9 +45,9 @@ func issuerPaths(issuer, wellKnownPath string) ([]string, error) {
 	return paths, nil
 }
 
-// authorizationServerURLs returns where a client looks, in the order of MCP's
-// authorization specification.
-func authorizationServerURLs(issuer string) ([]string, error) {
+// AuthorizationServerURLs returns where a client looks for the metadata of issuer, in
+// the order of MCP's authorization specification (C1).
+func AuthorizationServerURLs(issuer string) ([]string, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("issuer %q is not an absolute URL", issuer)

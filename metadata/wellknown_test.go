@@ -48,7 +48,7 @@ func TestClientURLs(t *testing.T) {
 		"https://as.example/t": {"https://as.example/.well-known/oauth-authorization-server/t",
 			"https://as.example/.well-known/openid-configuration/t", "https://as.example/t/.well-known/openid-configuration"},
 	} {
-		got, err := authorizationServerURLs(issuer)
+		got, err := AuthorizationServerURLs(issuer)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", issuer, err, diff)
 		}
