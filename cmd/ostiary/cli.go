@@ -227,7 +227,7 @@ func (c *cli) print(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 		text(c.out)
 		return nil
 	}
-	enc := json.NewEncoder(c.out)
+	enc := json.NewEncoder(jsonWriter{c.out})
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)

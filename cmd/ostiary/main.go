@@ -157,13 +157,13 @@ func withHint(err error, format string, args ...any) error {
 // is never missing.
 func report(w io.Writer, command string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		_, _ = fmt.Fprintln(w, "ostiary:", line)
+		_, _ = fmt.Fprintln(w, "ostiary:", terminalText(line))
 	}
 	var hinted interface{ Hint() string }
 	var mistakes config.Mistakes
 	switch {
 	case errors.As(err, &hinted):
-		_, _ = fmt.Fprintln(w, "hint:", hinted.Hint())
+		_, _ = fmt.Fprintln(w, "hint:", terminalText(hinted.Hint()))
 	case errors.As(err, &mistakes):
 		_, _ = fmt.Fprintln(w, "hint: ostiary config print shows each value and where it came from; docs/configuration.md tells what they mean")
 	default:
