@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	_ "embed" // clients.json
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// clientsJSON is what was seen of real clients: read in their sources where they
+// have one, otherwise in their documentation and issues (docs/clients.md).
+//
+//go:embed clients.json
+var clientsJSON []byte
+
+// Client is a row of the table of clients.
+type Client struct {
+	// ID is what --as takes.
+	ID string `json:"id"`
+	// Name is what people call it.
+	Name string `json:"name"`
+	// Like is the client on whose library it is built: its walk is that one's.
+	Like string `json:"like"`
+	// Walk is how it discovers.
+	Walk walk `json:"walk"`
+	// Registration is the order in which it gets a client_id, of cimd and dcr.
+	Registration []string `json:"registration"`
+	// Document is the URL of its client metadata document.
+	Document string `json:"document"`
+	// Redirects are redirect URIs that it uses.
+	Redirects []string `json:"redirects"`
+	// Redirect is the first of them.
+	Redirect string `json:"-"`
+}
+
+// walk is how a client discovers: what it asks, what it accepts, when it stops.
+type walk struct {
+	// First is the method of its first request.
+	First string `json:"first"`
+	// Challenge is "first" when it reads the first scheme alone, else "parsed".
+	Challenge string `json:"challenge"`
+	// Named says which resource_metadata it takes: "any" or "same origin".
+	Named string `json:"named"`
+	// Places are where it looks for resource metadata: named, path, root.
+	Places []string `json:"places"`
+	// Passes are the statuses after which it tries the next place.
+	Passes []string `json:"passes"`
+	// Identity is how resource is compared: exact, parent or none.
+	Identity string `json:"identity"`
+	// Without is what it does without resource metadata: origin or stop.
+	Without string `json:"without"`
+	// Forms are the forms of authorization server metadata that it tries.
+	Forms []string `json:"forms"`
+	// FormPasses are the statuses after which it tries the next form.
+	FormPasses []string `json:"form_passes"`
+	// Issuer is how issuer is compared: exact, slash (but for one) or none.
+	Issuer string `json:"issuer"`
+	// PKCE is required, "when listed" or no.
+	PKCE string `json:"pkce"`
+}
+
+// effect is how a group of clients breaks on a finding; who is their ids, "*" for
+// all, nobody for what shows in no client.
+type effect struct {
+	Who []string `json:"who"`
+	How string   `json:"how"`
+}
+
+// table is what the file holds.
+type table struct {
+	Clients []Client            `json:"clients"`
+	Breaks  map[string][]effect `json:"breaks"`
+}
+
+// knowledge is the table of clients, read once: it is part of the program.
+var knowledge = sync.OnceValue(func() *table {
+	t, err := readTable(clientsJSON)
+	if err != nil {
+		panic(err) // a test reads it too
+	}
+	return t
+})
+
+func readTable(b []byte) (*table, error) {
+	var t table
+	if err := json.Unmarshal(b, &t); err != nil {
+		return nil, fmt.Errorf("clients.json: %w", err)
+	}
+	for i := range t.Clients {
+		c := &t.Clients[i]
+		if len(c.Redirects) > 0 {
+			c.Redirect = c.Redirects[0]
+		}
+		if c.Like == "" {
+			continue
+		}
+		model, found := t.Client(c.Like)
+		if !found || model.Like != "" {
+			return nil, fmt.Errorf("clients.json: %s is like %q, which has no walk", c.ID, c.Like)
+		}
+		c.Walk = model.Walk
+	}
+	return &t, nil
+}
+
+// Client finds a client by its id.
+func (t *table) Client(id string) (Client, bool) {
+	i := slices.IndexFunc(t.Clients, func(c Client) bool { return c.ID == id })
+	if i < 0 {
+		return Client{}, false
+	}
+	return t.Clients[i], true
+}
+
+// breaks reports whether a client notices a finding.
+func (t *table) breaks(client, check string) bool {
+	return slices.ContainsFunc(t.Breaks[check], func(e effect) bool {
+		return slices.Contains(e.Who, "*") || slices.Contains(e.Who, client)
+	})
+}
+
+// affected lists who breaks on a finding, in words.
+func (t *table) affected(check string) []Affected {
+	var list []Affected
+	for _, e := range t.Breaks[check] {
+		list = append(list, Affected{Name: t.names(e.Who), How: e.How})
+	}
+	return list
+}
+
+func (t *table) names(ids []string) string {
+	switch {
+	case len(ids) == 0:
+		return "no client"
+	case slices.Contains(ids, "*"):
+		return "every client"
+	}
+	var names []string
+	for _, id := range ids {
+		c, _ := t.Client(id)
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// ClientIDs returns the ids that Options.As takes.
+func ClientIDs() []string {
+	var ids []string
+	for _, c := range knowledge().Clients {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// client is the one of Options.As.
+func (x *examination) client() Client {
+	c, _ := knowledge().Client(x.o.As)
+	return c
+}

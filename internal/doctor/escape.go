@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+)
+
+// maxText bounds a foreign text in a report, in bytes.
+const maxText = 400
+
+// secretish are the shapes of secrets that servers put into answers and URLs. The
+// first group stays.
+var secretish = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)((?:^|[?&#\s"'])(?:code|state|access_token|refresh_token|id_token|client_secret|registration_access_token|code_verifier|request|nonce)=)[^&\s"'#]+`),
+	regexp.MustCompile(`(?i)("(?:code|access_token|refresh_token|id_token|client_secret|registration_access_token|initial_access_token)"\s*:\s*)"(?:[^"\\]|\\.)*"?`),
+	regexp.MustCompile(`(?i)(\b(?:Bearer|Basic|DPoP)\s+)[A-Za-z0-9+/_~.-]{16,}=*`),
+	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,4}`),
+	regexp.MustCompile(`(?i)((?:^|[\s;])(?:set-)?cookie:\s*[^=;\s]+=)[^;\s]+`),
+}
+
+// redactor takes secrets out of texts: those that this examination holds, by
+// value, and what looks like one.
+type redactor struct{ known []oauth.Secret }
+
+// add remembers a secret; short ones would hide ordinary words.
+func (r *redactor) add(secrets ...oauth.Secret) {
+	for _, s := range secrets {
+		if len(s) >= 8 {
+			r.known = append(r.known, s)
+		}
+	}
+}
+
+// clean makes a text of others fit for a report: without secrets, short, and
+// without anything that a terminal or a reader could take for something else.
+func (r *redactor) clean(s string) string {
+	for _, known := range r.known {
+		s = strings.ReplaceAll(s, known.Reveal(), "[redacted]")
+	}
+	for _, re := range secretish {
+		s = re.ReplaceAllString(s, "${1}[redacted]")
+	}
+	return escape(s, maxText)
+}
+
+// escape writes what does not print, and what changes how its surroundings read
+// (controls, bidi marks, invisible characters), as its number.
+func escape(s string, limit int) string {
+	var b strings.Builder
+	for i, r := range s {
+		if b.Len() >= limit {
+			b.WriteString("…")
+			break
+		}
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r == '\t', r == '\n', r == '\r':
+			b.WriteByte(' ')
+		case !unicode.IsPrint(r):
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

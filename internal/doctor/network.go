@@ -1,0 +1,296 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Bounds of what is fine.
+const (
+	certificateSoon = 14 * 24 * time.Hour
+	slowAnswer      = 5 * time.Second
+)
+
+// place is a host that is looked at: the MCP server's or the issuer's.
+type place struct {
+	prefix string
+	hop    Hop
+	// url is where it is, nil while nobody has said.
+	url func(x *examination) *url.URL
+	// first is what a client asks there first.
+	first func(ctx context.Context, x *examination) *exchange
+}
+
+var serverPlace = place{prefix: "server-", hop: HopServerNetwork,
+	url:   func(x *examination) *url.URL { return x.target },
+	first: func(ctx context.Context, x *examination) *exchange { return x.unauthorizedGet(ctx) }}
+
+var issuerPlace = place{prefix: "issuer-", hop: HopIssuerNetwork,
+	url: func(x *examination) *url.URL { return x.issuerURL() },
+	first: func(ctx context.Context, x *examination) *exchange {
+		return x.probe.ask(ctx, get(issuerForms(x.issuer)[0].url, "Accept", "application/json"))
+	}}
+
+// networkChecks are those of a place, from its name to its first answer.
+func networkChecks(p place) []Check {
+	checks := []Check{
+		{ID: "dns", Title: "Its name leads to an address",
+			Fix:       "Add an A or AAAA record for the name, or give the URL with the name that has one.",
+			Reference: "RFC 1035", Run: p.dns},
+		{ID: "connect", Title: "Each of its addresses accepts connections", Needs: []string{"dns"},
+			Fix:       "Listen there, open the port in the firewall, or remove the address (often an AAAA record of a host without IPv6) from the DNS.",
+			Reference: "RFC 8305", Run: p.connect},
+		{ID: "https", Title: "It speaks https", Needs: []string{"dns"},
+			Fix:       "Serve it over TLS and give clients the https URL; http is for loopback hosts alone.",
+			Reference: "MCP authorization, Communication Security; OAuth 2.1 §1.5", Run: p.https},
+		{ID: "tls", Title: "Its certificate is valid for every client", Needs: []string{"connect", "https"},
+			Fix:       "Install a certificate for this name with its intermediates, the leaf first (fullchain.pem).",
+			Reference: "RFC 8446 §4.4.2; RFC 9110 §4.3.4", Run: p.tls},
+		{ID: "tls-expiry", Title: "Its certificate is good for two weeks more", Needs: []string{"tls"},
+			Fix: "Renew the certificate, and look why that did not happen by itself.", Reference: "RFC 5280 §4.1.2.5", Run: p.expiry},
+		{ID: "waf", Title: "Nothing in front of it answers in its place", Needs: []string{"tls"},
+			Fix:       "Exempt these paths from bot protection and challenges: clients are programs and cannot solve them.",
+			Reference: "docs/doctor.md, firewalls", Run: p.firewall},
+		{ID: "user-agents", Title: "It answers every client's User-Agent alike", Needs: []string{"tls", "waf"},
+			Fix:       "Remove the rule that refuses this User-Agent: hosted clients say no more than the name of their HTTP library.",
+			Reference: "RFC 9110 §10.1.5", Run: p.userAgents},
+		{ID: "speed", Title: "It answers within seconds", Needs: []string{"tls"},
+			Fix: "Find what is slow: discovery is a handful of requests in a row, and hosted clients give each 10 seconds.", Reference: "docs/clients.md",
+			Run: p.speed},
+		{ID: "clock", Title: "Its clock agrees with this machine's", Needs: []string{"tls"},
+			Fix:       "Run NTP on the server and on this machine: tokens carry times, and receivers tolerate seconds.",
+			Reference: "RFC 7519 §4.1.4; RFC 9110 §6.6.1", Run: p.clock},
+	}
+	for i := range checks {
+		checks[i].ID, checks[i].Hop = p.prefix+checks[i].ID, p.hop
+		for j := range checks[i].Needs {
+			checks[i].Needs[j] = p.prefix + checks[i].Needs[j]
+		}
+	}
+	if p.hop == HopIssuerNetwork {
+		checks[0].Needs = []string{"issuer-known"}
+		checks = append([]Check{issuerKnown()}, checks...)
+	}
+	return checks
+}
+
+// shared tells that the issuer is where the MCP server is, which was looked at.
+func (p place) shared(x *examination) bool {
+	return p.hop == HopIssuerNetwork && x.kind == KindServer && sameOrigin(p.url(x), x.target)
+}
+
+var sameAsServer = ok("the same host as the MCP server's")
+
+// given is the address that the operator wants asked in place of the place's own.
+func (p place) given(x *examination) (string, bool) {
+	to, found := x.probe.connectTo[strings.ToLower(hostPort(p.url(x)))]
+	return to, found
+}
+
+func (p place) dns(ctx context.Context, x *examination) Outcome {
+	if p.shared(x) {
+		return sameAsServer
+	}
+	u := p.url(x)
+	if to, found := p.given(x); found {
+		return ok("%s is asked at %s, as you said", u.Host, to)
+	}
+	addrs, err := x.probe.addresses(ctx, u.Hostname())
+	var private *privateError
+	switch {
+	case errors.As(err, &private):
+		return broken("%s, which the public MCP server names, is at %s: nobody outside reaches it, and clients refuse to ask there", private.host, private.addr).
+			fix("Name the authorization server's public URL in the MCP server's metadata.")
+	case err != nil:
+		return broken("%s cannot be looked up: %s", u.Hostname(), plainError(err))
+	}
+	return ok("%s is at %s", u.Hostname(), join(addrs))
+}
+
+func join(addrs []netip.Addr) string {
+	var texts []string
+	for _, a := range addrs {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// connect tries each address by itself: many clients take the first one only.
+func (p place) connect(ctx context.Context, x *examination) Outcome {
+	if p.shared(x) {
+		return sameAsServer
+	}
+	_, port, _ := net.SplitHostPort(hostPort(p.url(x)))
+	var targets []string
+	if to, found := p.given(x); found {
+		targets = []string{to}
+	} else {
+		addrs, err := x.probe.addresses(ctx, p.url(x).Hostname())
+		if err != nil {
+			return broken("%s", plainError(err))
+		}
+		for _, a := range addrs[:min(len(addrs), 8)] {
+			targets = append(targets, net.JoinHostPort(a.String(), port))
+		}
+	}
+	var failed []string
+	for _, t := range targets {
+		if err := tryConnect(ctx, t); err != nil {
+			failed = append(failed, fmt.Sprintf("%s: %s", t, plainError(err)))
+		}
+	}
+	switch {
+	case len(failed) == len(targets):
+		return broken("no connection: %s", strings.Join(failed, "; "))
+	case len(failed) > 0:
+		return warn("some addresses do not answer: %s", strings.Join(failed, "; "))
+	}
+	return ok("%s", strings.Join(targets, ", "))
+}
+
+func tryConnect(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func (p place) https(ctx context.Context, x *examination) Outcome {
+	u := p.url(x)
+	switch {
+	case u.Scheme == "https":
+		return ok("%s", u.Scheme)
+	case isLoopbackHost(u.Hostname()):
+		return ok("http on a loopback host, for development")
+	}
+	return broken("%s is an http URL: tokens would cross the network in clear text", u)
+}
+
+// tls makes a handshake of its own, which ends well whatever the certificate, and
+// then says what is wrong with it.
+func (p place) tls(ctx context.Context, x *examination) Outcome {
+	if p.shared(x) {
+		return sameAsServer
+	}
+	if p.url(x).Scheme != "https" {
+		return ok("no TLS on a loopback host")
+	}
+	state, err := x.handshake(ctx, p.url(x))
+	if err != nil {
+		return broken("the TLS handshake fails: %s", plainError(err)).
+			fix("Offer TLS 1.2 or 1.3 with a common cipher suite on this port.")
+	}
+	if err := x.verify(state, p.url(x).Hostname()); err != nil {
+		return chainOutcome(state, err)
+	}
+	return ok("%s, issued by %s", tls.VersionName(state.Version), state.PeerCertificates[0].Issuer.CommonName)
+}
+
+func (x *examination) handshake(ctx context.Context, u *url.URL) (*tls.ConnectionState, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	conn, err := x.probe.connect(ctx, "tcp", hostPort(u))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	// nothing is sent over this connection; verify judges what it shows
+	client := tls.Client(conn, &tls.Config{ServerName: u.Hostname(), InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
+	if err := client.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	state := client.ConnectionState()
+	return &state, nil
+}
+
+func (x *examination) verify(state *tls.ConnectionState, host string) error {
+	o := x509.VerifyOptions{DNSName: host, Roots: x.o.RootCAs, CurrentTime: x.o.Now(), Intermediates: x509.NewCertPool()}
+	for _, c := range state.PeerCertificates[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	_, err := state.PeerCertificates[0].Verify(o)
+	return err
+}
+
+func chainOutcome(state *tls.ConnectionState, err error) Outcome {
+	leaf := state.PeerCertificates[0]
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &name):
+		return broken("the certificate is for %s", strings.Join(leaf.DNSNames, ", ")).
+			fix("Install a certificate that has this host among its names, or use one of its names in the URL.")
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return broken("the certificate was good from %s to %s", leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339)).
+			fix("Renew the certificate and reload the server that holds it.")
+	case errors.As(err, &unknown) && leaf.Issuer.String() == leaf.Subject.String():
+		return broken("the certificate is self-signed").fix("Install one of an authority that clients know.")
+	case errors.As(err, &unknown) && len(state.PeerCertificates) == 1:
+		return broken("only the leaf is sent, issued by %s: its intermediate is missing (browsers fetch it, programs do not), or that authority is a private one",
+			leaf.Issuer.CommonName)
+	case errors.As(err, &unknown):
+		return broken("no trusted authority has issued it; the last one sent is %s", state.PeerCertificates[len(state.PeerCertificates)-1].Issuer.CommonName)
+	}
+	return broken("%s", plainError(err))
+}
+
+func (p place) expiry(ctx context.Context, x *examination) Outcome {
+	e := p.first(ctx, x)
+	switch {
+	case p.shared(x):
+		return sameAsServer
+	case e.err != nil:
+		return broken("%s", plainError(e.err)).on(e)
+	case e.tls == nil:
+		return ok("no TLS on a loopback host")
+	}
+	until := e.tls.PeerCertificates[0].NotAfter
+	if until.Sub(x.o.Now()) < certificateSoon {
+		return warn("the certificate expires on %s", until.UTC().Format(time.RFC3339))
+	}
+	return ok("until %s", until.UTC().Format(time.DateOnly))
+}
+
+func (p place) speed(ctx context.Context, x *examination) Outcome {
+	e := p.first(ctx, x)
+	switch {
+	case p.shared(x):
+		return sameAsServer
+	case e.err != nil:
+		return broken("%s", plainError(e.err)).on(e)
+	case e.took > slowAnswer:
+		return warn("the answer took %s", e.took.Round(100*time.Millisecond)).on(e)
+	}
+	return ok("in time")
+}
+
+// hostPort is what a client connects to.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a != nil && b != nil && a.Scheme == b.Scheme && strings.EqualFold(hostPort(a), hostPort(b))
+}
+
+func isLoopbackHost(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && a.IsLoopback()
+}
