@@ -1,83 +1,248 @@
 package authclient
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
 
-	"github.com/ostiary-auth/ostiary/metadata"
+	"github.com/ostiary-auth/ostiary/internal/netguard"
+)
+
+const (
+	maxBody         = 1 << 20
+	endpointTimeout = 30 * time.Second
+	maxRedirects    = 3
 )
 
 // endpoint sends every request that goes to an authorization server, or for a
 // document that a server named: what may be asked, how much is read and how long is
-// decided here alone (rules C8 and C9).
+// decided here alone (rules C8 and C9). Its errors hold no secret.
 type endpoint struct {
-	now func() time.Time
+	// own reaches the MCP server's host, which the caller has named: any address.
+	own http.RoundTripper
+	// foreign reaches hosts that servers name.
+	foreign http.RoundTripper
+	// ownHost is the MCP server's host:port.
+	ownHost string
+	reach   netguard.Reach
+	// tolerateSlash is Options.TolerateIssuerSlash.
+	tolerateSlash bool
+	now           func() time.Time
+	log           *slog.Logger
+	nonces        *nonces
 }
 
-// authorizationServer is an authorization server whose metadata has been checked.
-type authorizationServer struct {
-	metadata.AuthorizationServer
-	// DPoPSigningAlgs is dpop_signing_alg_values_supported (RFC 9449 §5.1).
-	DPoPSigningAlgs []string
-	// Legacy says that there was no document, so the endpoints are the defaults of
-	// MCP 2025-03-26.
-	Legacy bool
+// answer is what was answered, whole.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
 }
 
-// machineRequest is what a Machine is asked for.
-type machineRequest struct {
-	endpoint *endpoint
-	server   *authorizationServer
-	resource string   // the resource parameter; "" sends none
-	scopes   []string // none sends none
-	prover   prover   // nil: a bearer token
-	now      func() time.Time
+// errTooLarge reports a body beyond maxBody.
+var errTooLarge = fmt.Errorf("the answer is larger than %d bytes", maxBody)
+
+// checkURL parses a URL that a server names, and refuses what may not be asked.
+func (e *endpoint) checkURL(what, raw string) (*url.URL, error) {
+	u, err := parseURL(what, raw)
+	if err != nil {
+		return nil, err
+	}
+	if hostPort(u) == e.ownHost {
+		return u, nil
+	}
+	if err := netguard.CheckHost(e.reach, u.Hostname()); err != nil {
+		return nil, refused("the %s %s is on a host that is not talked to", what, quoted(raw))
+	}
+	return u, nil
 }
 
-// prover makes the DPoP proofs of one key (RFC 9449 §4).
-type prover interface {
-	// proof returns the proof for one request; nonce and accessToken may be empty.
-	proof(method string, target *url.URL, nonce, accessToken string, now time.Time) (string, error)
-	// thumbprint is the key's (RFC 7638), for dpop_jkt.
-	thumbprint() string
+// get asks for a document. Redirects within the origin are followed when within says
+// so, and never to another (rule C9).
+func (e *endpoint) get(ctx context.Context, what, raw string, within bool) (*answer, error) {
+	u, err := e.checkURL(what, raw)
+	if err != nil {
+		return nil, err
+	}
+	for range maxRedirects + 1 {
+		a, err := e.do(ctx, what, http.MethodGet, u, http.Header{"Accept": {"application/json"}}, nil)
+		if err != nil || a.status < 300 || a.status > 399 {
+			return a, err
+		}
+		if !within {
+			return nil, refused("the %s at %s is a redirect", what, quoted(raw))
+		}
+		if u, err = e.follow(what, u, a.header.Get("Location")); err != nil {
+			return nil, err
+		}
+	}
+	return nil, refused("the %s at %s is behind more than %d redirects", what, quoted(raw), maxRedirects)
 }
 
-// clientAuth is how a client proves itself at an authorization server's endpoint.
-type clientAuth interface {
-	// authenticate adds to the form or to the header what proves the client.
-	authenticate(as *authorizationServer, form url.Values, header http.Header, now time.Time) error
+func (e *endpoint) follow(what string, from *url.URL, location string) (*url.URL, error) {
+	rel, err := url.Parse(location)
+	if err != nil || location == "" {
+		return nil, refused("the %s redirects to nowhere", what)
+	}
+	to, err := e.checkURL(what, from.ResolveReference(rel).String())
+	if err != nil {
+		return nil, err
+	}
+	if !sameOrigin(from, to) {
+		return nil, refused("the %s redirects to another origin, %s", what, quoted(origin(to)))
+	}
+	return to, nil
 }
 
-// tokenRequest is one request to a token endpoint.
-type tokenRequest struct {
-	form url.Values
-	auth clientAuth
-	// prover is nil for bearer tokens. Nonces are remembered and a use_dpop_nonce is
-	// answered once by token itself.
-	prover prover
+// post sends a body once. A redirect is an answer like others: nobody follows it,
+// for the body holds secrets (MM-16).
+func (e *endpoint) post(ctx context.Context, what, raw string, header http.Header, body []byte) (*answer, error) {
+	u, err := e.checkURL(what+" endpoint", raw)
+	if err != nil {
+		return nil, err
+	}
+	return e.do(ctx, what+" endpoint", http.MethodPost, u, header, body)
 }
 
-// tokenResponse is a successful answer of a token endpoint, checked (RFC 6749 §5.1).
-type tokenResponse struct {
-	AccessToken  Secret
-	TokenType    string // "Bearer" or "DPoP"
-	RefreshToken Secret
-	Expiry       time.Time // zero: the server did not say
-	Scope        []string  // nil: the server did not say, so as asked for
-	// IssuedTokenType is issued_token_type (RFC 8693 §2.2.1); "" is absent.
-	IssuedTokenType string
+// do sends one request. It uses the transport itself: without an http.Client there
+// are no redirects, cookies or Referer to switch off, and no error repeats the URL.
+func (e *endpoint) do(ctx context.Context, what, method string, u *url.URL, header http.Header, body []byte) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("ask the %s: %w", what, err)
+	}
+	maps.Copy(req.Header, header)
+	req.Header.Set("User-Agent", "ostiary-authclient")
+	via := e.foreign
+	if hostPort(u) == e.ownHost {
+		via = e.own
+	}
+	resp, err := via.RoundTrip(req)
+	if err != nil {
+		return nil, e.unanswered(what, u, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a := &answer{status: resp.StatusCode, header: resp.Header}
+	if a.body, err = readBody(resp.Body); err != nil {
+		return nil, fmt.Errorf("read the answer of the %s at %s: %w", what, quoted(origin(u)), err)
+	}
+	e.log.DebugContext(ctx, "asked", slog.String("what", what), slog.String("method", method),
+		slog.String("origin", origin(u)), slog.Int("status", a.status))
+	return a, nil
+}
+
+// unanswered is the error of a request without an answer. An address that the guard
+// does not permit becomes ErrRefused.
+func (e *endpoint) unanswered(what string, u *url.URL, err error) error {
+	if errors.Is(err, netguard.ErrRefused) {
+		return refused("the %s is at %s, which leads to an address that is not talked to", what, quoted(origin(u)))
+	}
+	return &UnansweredError{Endpoint: what, Origin: origin(u), Err: err}
+}
+
+func readBody(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = errTooLarge
+	}
+	return body, err
+}
+
+// form is the header of a form post that wants JSON back.
+func formHeader() http.Header {
+	return http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
+}
+
+// postForm authenticates the client, sends the form and returns the answer, whatever
+// its status.
+func (e *endpoint) postForm(ctx context.Context, as *authorizationServer, what, raw string, r tokenRequest) (*answer, error) {
+	header, form := formHeader(), url.Values{}
+	maps.Copy(form, r.form)
+	if r.auth != nil {
+		if err := r.auth.authenticate(as, form, header, e.now()); err != nil {
+			return nil, fmt.Errorf("authenticate to the %s endpoint: %w", what, err)
+		}
+	}
+	return e.post(ctx, what, raw, header, []byte(form.Encode()))
 }
 
 // token sends r to the server's token endpoint. The error of an answer is a
-// *ServerError. It is sent once: a retry is the caller's decision.
-func (e *endpoint) token(context.Context, *authorizationServer, tokenRequest) (*tokenResponse, error) {
-	return nil, errNotBuilt
+// *ServerError. It is sent once: a retry is the caller's decision, but for the nonce
+// of a DPoP proof (RFC 9449 §8), without which nothing was done.
+func (e *endpoint) token(ctx context.Context, as *authorizationServer, r tokenRequest) (*tokenResponse, error) {
+	a, err := e.postProving(ctx, as, r)
+	if err != nil {
+		return nil, err
+	}
+	if a.status != http.StatusOK {
+		return nil, readServerError("token", a, e.now())
+	}
+	return readTokenResponse(a, r.prover != nil, e.now())
 }
 
-// metadataOf fetches and checks the metadata of issuer (RFC 8414 §3.3) without
-// asking for PKCE, as an identity provider that only exchanges tokens needs none.
-func (e *endpoint) metadataOf(context.Context, string) (*authorizationServer, error) {
-	return nil, errNotBuilt
+func (e *endpoint) postProving(ctx context.Context, as *authorizationServer, r tokenRequest) (*answer, error) {
+	if r.prover == nil {
+		return e.postForm(ctx, as, "token", as.TokenEndpoint, r)
+	}
+	u, err := e.checkURL("token endpoint", as.TokenEndpoint)
+	if err != nil {
+		return nil, err
+	}
+	for first := true; ; first = false {
+		proof, err := r.prover.proof(http.MethodPost, u, e.nonces.get(u), "", e.now())
+		if err != nil {
+			return nil, fmt.Errorf("prove possession of the key: %w", err)
+		}
+		proving := r
+		proving.auth = withProof{r.auth, proof}
+		a, err := e.postForm(ctx, as, "token", as.TokenEndpoint, proving)
+		if err != nil {
+			return nil, err
+		}
+		fresh := e.nonces.keep(u, a.header)
+		if !first || !fresh || a.status == http.StatusOK || readServerError("token", a, e.now()).Code != "use_dpop_nonce" {
+			return a, nil
+		}
+	}
 }
+
+// withProof adds a DPoP proof to what another clientAuth adds.
+type withProof struct {
+	clientAuth
+	proof string
+}
+
+func (p withProof) authenticate(as *authorizationServer, form url.Values, header http.Header, now time.Time) error {
+	header.Set("DPoP", p.proof)
+	if p.clientAuth == nil {
+		return nil
+	}
+	return p.clientAuth.authenticate(as, form, header, now)
+}
+
+// UnansweredError reports a server that could not be reached or did not answer.
+type UnansweredError struct {
+	// Endpoint is what was asked.
+	Endpoint string
+	// Origin is where.
+	Origin string
+	// Err is why.
+	Err error
+}
+
+// Error says who did not answer and why.
+func (e *UnansweredError) Error() string {
+	return fmt.Sprintf("the %s at %s did not answer: %s", e.Endpoint, e.Origin, printable(e.Err.Error()))
+}
+
+// Unwrap returns the cause.
+func (e *UnansweredError) Unwrap() error { return e.Err }

@@ -1,10 +1,28 @@
 package authclient
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 	"unicode"
+)
+
+// What a caller can tell apart with errors.Is.
+var (
+	// ErrLoginRequired reports that a person must be asked and that there is no
+	// Authorizer to do it.
+	ErrLoginRequired = errors.New("nobody has logged in to the server yet")
+	// ErrNotProtected reports that Login found a server that asks for no token.
+	ErrNotProtected = errors.New("the server asks for no authorization")
+	// ErrRefused reports what a server said that may not be followed: a document of
+	// somebody else, no PKCE, an address that is not talked to. Nothing was sent.
+	ErrRefused = errors.New("refused for safety")
+	// ErrDenied reports that the person, or the server, said no.
+	ErrDenied = errors.New("access was denied")
+	// ErrCannotRegister reports an authorization server that knows none of the
+	// configured clients and registers no new one.
+	ErrCannotRegister = errors.New("no client is registered with the authorization server")
 )
 
 // ServerError is what an authorization server answered instead of what was asked

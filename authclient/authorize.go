@@ -1,0 +1,257 @@
+package authclient
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
+)
+
+// authorize asks the person. Another process that asks for the same server meanwhile
+// waits, and finds what this one brought.
+func (c *Client) authorize(ctx context.Context, p *place, scopes []string, r request) (*grant, error) {
+	if c.o.Authorizer == nil {
+		return nil, fmt.Errorf("%w: %s", ErrLoginRequired, c.o.Server)
+	}
+	unlock, err := c.o.Store.Lock(ctx, c.serverKey())
+	if err != nil {
+		return nil, fmt.Errorf("lock the stored tokens: %w", err)
+	}
+	defer func() {
+		if err := unlock(); err != nil {
+			c.o.Log.WarnContext(ctx, "could not unlock the stored tokens", slog.Any("error", err))
+		}
+	}()
+	if !r.anew {
+		g, err := c.brought(ctx, func(g *grant) bool { return g.AccessToken != r.used && covers(g.Scopes, r.covering) })
+		if err != nil || g != nil {
+			return g, err
+		}
+	}
+	g, err := c.attempt(ctx, p, scopes)
+	if c.registrationRefused(ctx, err, p.server) { // rule C5: register anew, once
+		g, err = c.attempt(ctx, p, scopes)
+	}
+	if ctx.Err() == nil { // who went away says nothing of the person
+		c.session.ended(err, c.o.Now())
+	}
+	return g, err
+}
+
+// registrationRefused reports that the server no longer knows a client that dynamic
+// registration made, and forgets it.
+func (c *Client) registrationRefused(ctx context.Context, err error, as *authorizationServer) bool {
+	var refused *clientRefusedError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	return c.forgetRegistration(ctx, as.Issuer, refused.clientID) == nil
+}
+
+// clientRefusedError is the error of an attempt whose client, from an earlier
+// registration, the server does not know, or whose person never came back: a server
+// cannot redirect for a client that it does not know (OAuth 2.1 §4.1.2.1).
+type clientRefusedError struct {
+	clientID string
+	err      error
+}
+
+func (e *clientRefusedError) Error() string { return e.err.Error() }
+func (e *clientRefusedError) Unwrap() error { return e.err }
+
+// attempt makes one authorization, from the Authorizer to the stored grant.
+func (c *Client) attempt(ctx context.Context, p *place, scopes []string) (*grant, error) {
+	a, err := c.begin(ctx, p.server.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the login: %w", err)
+	}
+	defer func() { _ = a.Close() }()
+	if a.RedirectURI() != "" {
+		if err := c.checkCodeFlow(p.server); err != nil {
+			return nil, err
+		}
+	}
+	id, err := c.clientFor(ctx, p.server, a.RedirectURI())
+	if err != nil {
+		return nil, err
+	}
+	key, stored, err := c.newProver(p.server)
+	if err != nil {
+		return nil, err
+	}
+	w := &wanted{place: p, client: id, scopes: scopes, key: key}
+	r, began, err := c.redeem(ctx, a, w)
+	if err != nil {
+		return nil, refusedFor(id, err)
+	}
+	if err := c.checkType(r, key != nil); err != nil {
+		return nil, err
+	}
+	g := &grant{Issuer: p.server.Issuer, Resource: p.resource, ClientID: id.id, AccessToken: r.AccessToken.Reveal(),
+		TokenType: r.TokenType, RefreshToken: r.RefreshToken.Reveal(), Issued: began, Expiry: r.Expiry, Scopes: scopes}
+	if r.Scope != nil {
+		g.Scopes = r.Scope
+	}
+	if r.TokenType == typeDPoP || key != nil && r.RefreshToken != "" {
+		g.Key = stored // RFC 9449 §5: a public client's refresh token is bound too
+	}
+	return g, c.keep(ctx, g)
+}
+
+// refusedFor marks an error that a stale registration explains.
+func refusedFor(id *identity, err error) error {
+	if !id.kept {
+		return err
+	}
+	code := ""
+	var refused *ServerError
+	if errors.As(err, &refused) {
+		code = refused.Code
+	}
+	if code == "invalid_client" || code == "unauthorized_client" || errors.Is(err, ErrNoAnswer) {
+		return &clientRefusedError{id.id, err}
+	}
+	return err
+}
+
+// wanted is what one attempt asks for.
+type wanted struct {
+	place  *place
+	client *identity
+	scopes []string
+	key    *proofKey
+}
+
+// checkCodeFlow refuses a server without the code flow or PKCE.
+func (c *Client) checkCodeFlow(as *authorizationServer) error {
+	if as.AuthorizationEndpoint == "" || as.TokenEndpoint == "" {
+		return fmt.Errorf("the authorization server %s has no authorization or no token endpoint", quoted(as.Issuer))
+	}
+	return checkPKCE(as)
+}
+
+// redirector is an Authorizer that can come back to a redirect URI registered before.
+type redirector interface {
+	beginAt(ctx context.Context, redirectURI string) (Attempt, error)
+}
+
+// begin prefers the redirect URI of an earlier registration, so that the client need
+// not be registered again: not every server ignores the port of a loopback URI.
+func (c *Client) begin(ctx context.Context, issuer string) (Attempt, error) {
+	again, ok := c.o.Authorizer.(redirector)
+	if !ok {
+		return c.o.Authorizer.Begin(ctx)
+	}
+	r, err := c.loadRegistration(ctx, issuer)
+	if err != nil || r == nil || r.RedirectURI == "" {
+		return c.o.Authorizer.Begin(ctx)
+	}
+	return again.beginAt(ctx, r.RedirectURI)
+}
+
+// keep stores a new grant and makes it the current one. Whoever refreshes the old one
+// at this moment is waited for: what it stores must not be the last.
+func (c *Client) keep(ctx context.Context, g *grant) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
+	defer cancel()
+	unlock, err := c.o.Store.Lock(ctx, c.grantKey(c.pointerOf(g)))
+	if err != nil {
+		return fmt.Errorf("lock the stored tokens: %w", err)
+	}
+	err = c.saveGrant(ctx, g)
+	if unlockErr := unlock(); err == nil && unlockErr != nil {
+		c.o.Log.WarnContext(ctx, "could not unlock the stored tokens", slog.Any("error", unlockErr))
+	}
+	if err != nil {
+		return err
+	}
+	c.session.rested()
+	c.session.setNew(g, true)
+	c.o.Log.InfoContext(ctx, "access granted", slog.String("issuer", g.Issuer), slog.String("resource", g.Resource),
+		slog.Any("scopes", g.Scopes))
+	return nil
+}
+
+// codeRequest is what an authorization request and its answer have in common.
+type codeRequest struct {
+	redirectURI, state, verifier string
+}
+
+// authorizationURL builds the request (OAuth 2.1 §4.1.1).
+func (w *wanted) authorizationURL(q codeRequest) (string, error) {
+	as := w.place.server
+	u, err := url.Parse(as.AuthorizationEndpoint)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(q.verifier))
+	v := u.Query() // RFC 6749 §3.1: a query of the endpoint is kept
+	v.Set("response_type", "code")
+	v.Set("client_id", w.client.id)
+	v.Set("redirect_uri", q.redirectURI)
+	v.Set("state", q.state)
+	v.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
+	v.Set("code_challenge_method", "S256")
+	if w.place.resource != "" {
+		v.Set("resource", w.place.resource) // rule C2
+	}
+	if len(w.scopes) > 0 {
+		v.Set("scope", strings.Join(w.scopes, " "))
+	}
+	if slices.Contains(w.scopes, oauth.OfflineAccess) &&
+		(as.PromptValuesSupported == nil || slices.Contains(as.PromptValuesSupported, "consent")) {
+		v.Set("prompt", "consent") // OpenID Connect Core 1.0 §11: without it the scope is ignored
+	}
+	if w.key != nil {
+		v.Set("dpop_jkt", w.key.thumbprint()) // RFC 9449 §10
+	}
+	u.RawQuery = v.Encode()
+	return u.String(), nil
+}
+
+// readCallback checks what the browser brought back and returns the code. Who it is
+// from is settled before anything that it says is believed or shown (rule C3).
+func (c *Client) readCallback(v url.Values, state string, as *authorizationServer) (Secret, error) {
+	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
+		if len(v[name]) > 1 {
+			return "", refused("the answer of the login repeats %s", name)
+		}
+	}
+	if !Secret(state).Equal(Secret(v.Get("state"))) {
+		return "", refused("the answer belongs to another login")
+	}
+	switch iss := v.Get("iss"); {
+	case iss != "" && !c.sameIssuer(iss, as.Issuer): // MM-09
+		return "", refused("the answer of the login is from %s, and was asked of %s", quoted(iss), quoted(as.Issuer))
+	case iss == "" && as.AuthorizationResponseISSParameterSupported:
+		return "", refused("the answer of the login does not say that it is from %s, which promises to say so", quoted(as.Issuer))
+	}
+	if code := v.Get("error"); code != "" {
+		err := &ServerError{Endpoint: "authorization", Code: code, Description: v.Get("error_description")}
+		if code == "access_denied" {
+			return "", fmt.Errorf("%w: %w", ErrDenied, err)
+		}
+		return "", err
+	}
+	code := v.Get("code")
+	if code == "" || len(code) > maxToken {
+		return "", errors.New("the answer of the login has no code")
+	}
+	return Secret(code), nil
+}
+
+// randomSecret is 256 random bits in base64url, 43 characters: a state, a verifier
+// (RFC 7636 §4.1).
+func randomSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}

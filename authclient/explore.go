@@ -1,0 +1,58 @@
+package authclient
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// explore finds out where tokens come from without a request of the caller's: it asks
+// the MCP server itself, as a client of MCP would begin.
+func (c *Client) explore(ctx context.Context) (*place, challenge, error) {
+	ch, refused, err := c.probe(ctx, http.MethodGet)
+	if err != nil {
+		return nil, challenge{}, err
+	}
+	if !refused { // some answer GET with 405 before they look for a token
+		if ch, refused, err = c.probe(ctx, http.MethodPost); err != nil {
+			return nil, challenge{}, err
+		}
+	}
+	p, err := c.rediscover(ctx, ch)
+	if err == nil && !refused && p.server.Legacy {
+		err = fmt.Errorf("%w: %s", ErrNotProtected, c.o.Server)
+	}
+	return p, ch, err
+}
+
+// pingMessage is a request that every MCP server answers, and that changes nothing.
+const pingMessage = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// probe asks the MCP server without a token, and reports whether it refused.
+func (c *Client) probe(ctx context.Context, method string) (challenge, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
+	defer cancel()
+	var body io.Reader
+	if method == http.MethodPost {
+		body = strings.NewReader(pingMessage)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.o.Server, body)
+	if err != nil {
+		return challenge{}, false, fmt.Errorf("ask the server: %w", err)
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.endpoint.own.RoundTrip(req)
+	if err != nil {
+		return challenge{}, false, &UnansweredError{Endpoint: "MCP server", Origin: origin(c.server), Err: err}
+	}
+	_ = resp.Body.Close() // it may be a stream without end
+	if resp.StatusCode != http.StatusUnauthorized {
+		return challenge{}, false, nil
+	}
+	return readChallenge(resp.Header), true, nil
+}

@@ -1,0 +1,247 @@
+package authclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// maxReplay bounds the body of a request that is kept to be sent again.
+const maxReplay = 1 << 20
+
+// maxDrained bounds what is read of an answer that nobody wants, so that its
+// connection can be used again.
+const maxDrained = 64 << 10
+
+// ErrBodyGone reports a request whose body is too large to be kept: authorization has
+// been completed, and the caller has to send it again.
+var ErrBodyGone = fmt.Errorf("authorized now, but the request's body, of more than %d bytes, is gone; send the request again", maxReplay)
+
+// RoundTrip sends a request to the MCP server with a token. On 401 it gets one, on
+// 403 insufficient_scope one with more scopes, and sends the request again. A
+// request to any other place, or one that carries Authorization, goes out as it is.
+func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !c.bearsToken(req) {
+		return c.pass(req)
+	}
+	ctx := req.Context()
+	body, err := newReplay(req)
+	if err != nil {
+		return nil, err
+	}
+	defer body.close()
+	g, err := c.usable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for t := (turns{}); ; {
+		resp, err := c.send(req, body, g)
+		if err != nil {
+			return nil, err
+		}
+		next, err := c.after(ctx, resp, g, &t)
+		if err == nil && next == nil {
+			return resp, nil
+		}
+		drain(resp)
+		if err == nil && !body.again() {
+			err = ErrBodyGone
+		}
+		if err != nil {
+			return nil, err
+		}
+		g = next
+	}
+}
+
+// bearsToken reports whether a request is for the MCP server and has no token yet.
+func (c *Client) bearsToken(req *http.Request) bool {
+	if req.Header.Get("Authorization") != "" {
+		return false
+	}
+	resource := c.o.Server
+	if g := c.session.current(); g != nil && g.Resource != "" {
+		resource = g.Resource
+	}
+	return c.bearsIn(req.URL, resource)
+}
+
+// pass sends a request as it is: by the MCP server's transport to its host, and
+// guarded to where the server may have redirected.
+func (c *Client) pass(req *http.Request) (*http.Response, error) {
+	if hostPort(req.URL) == c.endpoint.ownHost {
+		return c.endpoint.own.RoundTrip(req)
+	}
+	return c.endpoint.foreign.RoundTrip(req)
+}
+
+// turns counts what one request has been through.
+type turns struct{ renewed, steppedUp int }
+
+// Most that one request goes through: a refresh and then a person; two steps up
+// (rule C7).
+const (
+	maxRenewals = 2
+	maxSteps    = 2
+)
+
+// after returns the grant with which the request is sent again; nil when the answer is
+// the caller's.
+func (c *Client) after(ctx context.Context, resp *http.Response, g *grant, t *turns) (*grant, error) {
+	used := ""
+	if g != nil {
+		used = g.AccessToken
+	}
+	ch := readChallenge(resp.Header)
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		if t.renewed++; t.renewed > maxRenewals {
+			return nil, nil
+		}
+		return c.renew(ctx, used, ch)
+	case used != "":
+		c.session.accepted(used)
+	}
+	if resp.StatusCode == http.StatusForbidden && ch.err == "insufficient_scope" {
+		if t.steppedUp++; t.steppedUp > maxSteps {
+			return nil, nil
+		}
+		return c.stepUp(ctx, used, ch)
+	}
+	return nil, nil
+}
+
+// Authorize does what RoundTrip does on an answer of 401 or 403 insufficient_scope to
+// req, for SDKs that send their requests by themselves: afterwards the TokenSource has
+// a token to try again with. A refusal that no token mends is an error.
+func (c *Client) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
+	g := c.session.current()
+	if g != nil && req.Header.Get("Authorization") != g.TokenType+" "+g.AccessToken {
+		g = &grant{AccessToken: bearerOf(req)}
+	}
+	next, err := c.after(ctx, resp, g, &turns{})
+	if err == nil && next == nil {
+		err = fmt.Errorf("the server answered %d, and another token would be answered so too", resp.StatusCode)
+	}
+	return err
+}
+
+func bearerOf(req *http.Request) string {
+	value := req.Header.Get("Authorization")
+	for i := range len(value) {
+		if value[i] == ' ' {
+			return value[i+1:]
+		}
+	}
+	return ""
+}
+
+// send sends the request once, or twice when the first lacked the nonce of its proof
+// (RFC 9449 §9).
+func (c *Client) send(req *http.Request, body *replay, g *grant) (*http.Response, error) {
+	if g == nil {
+		return c.sendOnce(req, body, nil, nil)
+	}
+	key, err := c.proverOf(g)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.sendOnce(req, body, g, key)
+	if err != nil || key == nil {
+		return resp, err
+	}
+	if !c.endpoint.nonces.keep(req.URL, resp.Header) || !asksForNonce(resp) || !body.again() {
+		return resp, nil
+	}
+	drain(resp)
+	resp, err = c.sendOnce(req, body, g, key)
+	if err == nil {
+		c.endpoint.nonces.keep(req.URL, resp.Header)
+	}
+	return resp, err
+}
+
+func (c *Client) sendOnce(req *http.Request, body *replay, g *grant, key *proofKey) (*http.Response, error) {
+	out := req.Clone(req.Context())
+	var err error
+	if out.Body, err = body.next(); err != nil {
+		return nil, fmt.Errorf("send the request again: %w", err)
+	}
+	switch {
+	case g == nil:
+	case g.TokenType == typeDPoP:
+		if key == nil {
+			err = errors.New("the stored token is bound to a key that is not there")
+			break
+		}
+		err = key.present(out, Secret(g.AccessToken), c.endpoint.nonces.get(req.URL), c.o.Now())
+	default:
+		out.Header.Set("Authorization", g.TokenType+" "+g.AccessToken)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.endpoint.own.RoundTrip(out)
+}
+
+func drain(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained)
+	_ = resp.Body.Close()
+}
+
+// replay is a request's body, as often as it is needed.
+type replay struct {
+	first io.ReadCloser
+	get   func() (io.ReadCloser, error) // nil: there is only the first
+}
+
+// newReplay uses GetBody, or keeps what is small enough.
+func newReplay(req *http.Request) (*replay, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return &replay{get: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
+	}
+	if req.GetBody != nil {
+		return &replay{first: req.Body, get: req.GetBody}, nil
+	}
+	head, err := io.ReadAll(io.LimitReader(req.Body, maxReplay+1))
+	if err != nil {
+		_ = req.Body.Close()
+		return nil, fmt.Errorf("read the request's body: %w", err)
+	}
+	if len(head) > maxReplay {
+		return &replay{first: joined{io.MultiReader(bytes.NewReader(head), req.Body), req.Body}}, nil
+	}
+	_ = req.Body.Close()
+	return &replay{get: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }}, nil
+}
+
+// joined reads from one and closes the other.
+type joined struct {
+	io.Reader
+	io.Closer
+}
+
+// next returns the body; the transport closes it.
+func (r *replay) next() (io.ReadCloser, error) {
+	if b := r.first; b != nil {
+		r.first = nil
+		return b, nil
+	}
+	if r.get == nil {
+		return nil, ErrBodyGone
+	}
+	return r.get()
+}
+
+// again reports whether next has a body still.
+func (r *replay) again() bool { return r.first != nil || r.get != nil }
+
+// close closes a body that was never sent.
+func (r *replay) close() {
+	if r.first != nil {
+		_ = r.first.Close()
+	}
+}
