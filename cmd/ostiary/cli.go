@@ -39,6 +39,8 @@ type cli struct {
 	configFile string
 	flags      map[string]string // settings given as flags, by key
 	running    bool              // a verb has begun
+	// openBrowser shows a person an address; nil is the system's own way.
+	openBrowser func(ctx context.Context, authorizationURL string) error
 }
 
 func newCLI(environ []string, in io.Reader, out, errw io.Writer) *cli {

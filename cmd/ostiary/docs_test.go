@@ -28,7 +28,8 @@ input do not admit. Passwords and secrets are read from a prompt, standard input
 which other people of the machine can see.
 
 The commands open the same database as ` + "`ostiary serve`" + ` with the same configuration, and work while it runs. They are
-run as the user that owns the database. Flags of every command, which stand for settings of
+run as the user that owns the database. Not so ` + "`gateway`, `login`, `logout`, `call` and `doctor`" + `: they read nothing of
+serve's, and the last four are for anybody's servers. Flags of every command, which stand for settings of
 [configuration.md](configuration.md):
 
 `

@@ -29,6 +29,9 @@ func commands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
 		newServeCmd(c),
 		newGatewayCmd(c),
+		newLoginCmd(c),
+		newLogoutCmd(c),
+		newCallCmd(c),
 		newResourceCmd(c),
 		newClientCmd(c),
 		newKeyCmd(c),
