@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ostiary-auth/ostiary/authclient"
-	"github.com/ostiary-auth/ostiary/authclient/filestore"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
@@ -170,64 +168,13 @@ func (c *cli) showDeviceCode(_ context.Context, code authclient.DeviceCode) erro
 	return nil
 }
 
-// Where logins are kept.
-const (
-	storeFile    = "file"
-	storeKeyring = "keyring"
-	storeMemory  = "memory"
-)
-
-// loginStore opens the store that --store names and says where it is.
-func (c *cli) loginStore(kind string) (authclient.Store, string, error) {
-	switch kind {
-	case storeMemory:
-		return authclient.NewMemoryStore(), "memory of this command", nil
-	case storeFile, storeKeyring:
-	default:
-		return nil, "", withHint(usagef("--store %s: there is no such store", kind), "file, keyring or memory")
-	}
-	dir, err := c.loginDir()
-	if err != nil {
-		return nil, "", err
-	}
-	if kind == storeKeyring {
-		return nil, "", errors.New("not built yet")
-	}
-	store, err := filestore.New(dir)
-	return store, dir, err
-}
-
-// loginDir is where logins and locks are: below the user's configuration directory,
-// because people keep those that they log in with, and back them up, there.
-func (c *cli) loginDir() (string, error) {
-	dir := c.variable("XDG_CONFIG_HOME")
-	if !filepath.IsAbs(dir) { // the XDG specification: a relative one does not count
-		home := c.variable("HOME")
-		if !filepath.IsAbs(home) {
-			return "", withHint(errors.New("there is no place for logins: HOME is not set"), "set HOME or XDG_CONFIG_HOME, or use --store memory")
-		}
-		dir = filepath.Join(home, ".config")
-	}
-	return filepath.Join(dir, "ostiary", "logins"), nil
-}
-
-// variable returns a variable of the environment.
-func (c *cli) variable(name string) string {
-	value := ""
-	for _, kv := range c.environ {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			value = v
-		}
-	}
-	return value
-}
-
 // explain adds to an error of the client library what to do next.
 func (f *callerFlags) explain(err error, server string) error {
 	var answer *authclient.ServerError
+	var hinted *hintedError
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.As(err, &hinted):
+		return err
 	case errors.Is(err, context.Canceled):
 		return withHint(errors.New("interrupted before it was done"), "run it again")
 	case errors.Is(err, authclient.ErrLoginRequired):

@@ -42,6 +42,10 @@ func (c *cli) logout(cmd *cobra.Command, client *caller, f *callerFlags) error {
 	_, err := client.Status(cmd.Context())
 	view := logoutView{Server: client.server, Account: f.account, WasLoggedIn: !errors.Is(err, authclient.ErrNotFound)}
 	if err := client.Logout(cmd.Context()); err != nil {
+		var ours *hintedError // of the store
+		if errors.As(err, &ours) {
+			return err
+		}
 		return withHint(err, "what was stored here is gone; the authorization server's page of connected apps ends the rest")
 	}
 	return c.print(cmd, view, func(w io.Writer) {
