@@ -36,14 +36,25 @@ func (c *Client) askMachine(ctx context.Context, p *place, scopes []string) (*gr
 		err = c.checkType(r, key != nil)
 	}
 	if err != nil {
-		var answered *ServerError
-		if errors.As(err, &answered) && answered.Temporary() {
-			c.session.rest(err, answered.RetryAfter, c.o.Now())
-		}
+		c.restMachine(err)
 		return nil, err
 	}
 	c.session.rested()
 	g := c.newMachineGrant(p, r, scopes, stored)
 	c.session.setNew(g, true)
 	return g, nil
+}
+
+// restMachine begins a pause after whatever a server did not answer with a token, so
+// that requests that wait for one do not each ask again: a refusal of a machine is
+// final until something changes.
+func (c *Client) restMachine(err error) {
+	var answered *ServerError
+	var unanswered *UnansweredError
+	switch {
+	case errors.As(err, &answered):
+		c.session.rest(err, answered.RetryAfter, c.o.Now())
+	case errors.As(err, &unanswered):
+		c.session.rest(err, 0, c.o.Now())
+	}
 }

@@ -7,7 +7,9 @@ import (
 )
 
 // nonces are the DPoP nonces that servers gave, the last one of each origin (RFC 9449
-// §8.2: a nonce is used until the server gives another).
+// §8.2: a nonce is used until the server gives another). Those of authorization servers
+// and of the MCP server are kept apart, for each makes its own (§9), also where both
+// stand on one origin.
 type nonces struct {
 	mu sync.Mutex
 	by map[string]string
@@ -21,15 +23,22 @@ func (n *nonces) get(u *url.URL) string {
 	return n.by[origin(u)]
 }
 
-// keep notes the nonce of an answer and reports whether it is a new one.
-func (n *nonces) keep(u *url.URL, h http.Header) bool {
+const (
+	maxNonce        = 1024 // bytes
+	maxNonceOrigins = 64
+)
+
+// keep notes the nonce of an answer and reports whether it is another than was sent.
+func (n *nonces) keep(u *url.URL, h http.Header, sent string) bool {
 	nonce := h.Get("DPoP-Nonce")
-	if nonce == "" || len(nonce) > 1024 || !isVisible(nonce) {
+	if nonce == "" || len(nonce) > maxNonce || !isVisible(nonce) {
 		return false
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	fresh := n.by[origin(u)] != nonce
+	if len(n.by) >= maxNonceOrigins {
+		clear(n.by) // each is given again for the asking
+	}
 	n.by[origin(u)] = nonce
-	return fresh
+	return nonce != sent
 }

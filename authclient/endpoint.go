@@ -36,7 +36,8 @@ type endpoint struct {
 	tolerateSlash bool
 	now           func() time.Time
 	log           *slog.Logger
-	nonces        *nonces
+	// nonces are those of authorization servers.
+	nonces *nonces
 }
 
 // answer is what was answered, whole.
@@ -198,7 +199,8 @@ func (e *endpoint) postProving(ctx context.Context, as *authorizationServer, r t
 		return nil, err
 	}
 	for first := true; ; first = false {
-		proof, err := r.prover.proof(http.MethodPost, u, e.nonces.get(u), "", e.now())
+		nonce := e.nonces.get(u)
+		proof, err := r.prover.proof(http.MethodPost, u, nonce, "", e.now())
 		if err != nil {
 			return nil, fmt.Errorf("prove possession of the key: %w", err)
 		}
@@ -208,7 +210,7 @@ func (e *endpoint) postProving(ctx context.Context, as *authorizationServer, r t
 		if err != nil {
 			return nil, err
 		}
-		fresh := e.nonces.keep(u, a.header)
+		fresh := e.nonces.keep(u, a.header, nonce)
 		if !first || !fresh || a.status == http.StatusOK || readServerError("token", a, e.now()).Code != "use_dpop_nonce" {
 			return a, nil
 		}

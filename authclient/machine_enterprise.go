@@ -23,7 +23,8 @@ const (
 type Enterprise struct {
 	// IdentityProvider is the program's registration with the employer's identity
 	// provider. Required; it may be a public client. Its metadata needs no PKCE,
-	// since nobody is sent there.
+	// since nobody is sent there. One on a private network needs
+	// Options.AllowPrivate, unless the MCP server is on the same host.
 	IdentityProvider RegisteredClient
 	// SubjectToken returns what the identity provider gave the program when the
 	// person signed in, and is called each time. Required. An ID token must be issued

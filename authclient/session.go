@@ -37,6 +37,8 @@ type session struct {
 	// unsaved is a rotated grant that could not be stored yet.
 	unsaved *grant
 	provers map[string]*proofKey
+	// nonces are the MCP server's.
+	nonces *nonces
 }
 
 // untried is an access token that the MCP server has not accepted yet.
@@ -62,7 +64,7 @@ type pause struct {
 }
 
 func newSession() session {
-	return session{turn: make(chan struct{}, 1), stepUps: map[string]int{}, provers: map[string]*proofKey{}}
+	return session{turn: make(chan struct{}, 1), stepUps: map[string]int{}, provers: map[string]*proofKey{}, nonces: newNonces()}
 }
 
 // take waits for the turn.

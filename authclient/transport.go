@@ -97,6 +97,8 @@ func (c *Client) after(ctx context.Context, resp *http.Response, g *grant, t *tu
 	}
 	ch := readChallenge(resp.Header)
 	switch {
+	case g != nil && g.TokenType == typeDPoP && asksForNonce(resp):
+		return nil, nil // it has had two proofs, and is not content with a nonce of its own
 	case resp.StatusCode == http.StatusUnauthorized:
 		if t.renewed++; t.renewed > maxRenewals {
 			return nil, nil
@@ -143,28 +145,32 @@ func bearerOf(req *http.Request) string {
 // (RFC 9449 §9).
 func (c *Client) send(req *http.Request, body *replay, g *grant) (*http.Response, error) {
 	if g == nil {
-		return c.sendOnce(req, body, nil, nil)
+		return c.sendOnce(req, body, nil, nil, "")
 	}
 	key, err := c.proverOf(g)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.sendOnce(req, body, g, key)
-	if err != nil || key == nil {
+	nonce := c.session.nonces.get(req.URL)
+	resp, err := c.sendOnce(req, body, g, key, nonce)
+	if err != nil || g.TokenType != typeDPoP {
 		return resp, err
 	}
-	if !c.endpoint.nonces.keep(req.URL, resp.Header) || !asksForNonce(resp) || !body.again() {
+	if fresh := c.session.nonces.keep(req.URL, resp.Header, nonce); !fresh || !asksForNonce(resp) {
 		return resp, nil
 	}
 	drain(resp)
-	resp, err = c.sendOnce(req, body, g, key)
-	if err == nil {
-		c.endpoint.nonces.keep(req.URL, resp.Header)
+	if !body.again() {
+		return nil, ErrBodyGone
+	}
+	nonce = c.session.nonces.get(req.URL)
+	if resp, err = c.sendOnce(req, body, g, key, nonce); err == nil {
+		c.session.nonces.keep(req.URL, resp.Header, nonce)
 	}
 	return resp, err
 }
 
-func (c *Client) sendOnce(req *http.Request, body *replay, g *grant, key *proofKey) (*http.Response, error) {
+func (c *Client) sendOnce(req *http.Request, body *replay, g *grant, key *proofKey, nonce string) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	var err error
 	if out.Body, err = body.next(); err != nil {
@@ -177,7 +183,7 @@ func (c *Client) sendOnce(req *http.Request, body *replay, g *grant, key *proofK
 			err = errors.New("the stored token is bound to a key that is not there")
 			break
 		}
-		err = key.present(out, Secret(g.AccessToken), c.endpoint.nonces.get(req.URL), c.o.Now())
+		err = key.present(out, Secret(g.AccessToken), nonce, c.o.Now())
 	default:
 		out.Header.Set("Authorization", g.TokenType+" "+g.AccessToken)
 	}
