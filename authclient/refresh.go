@@ -57,7 +57,7 @@ func (c *Client) refreshLocked(ctx context.Context, g *grant, as *authorizationS
 		c.session.set(now)
 		return now, nil
 	}
-	if now.RefreshToken == "" {
+	if now.RefreshToken == "" || c.session.isSpent(now.RefreshToken) {
 		return nil, nil
 	}
 	next, err := c.sendRefresh(ctx, now, as)
@@ -142,6 +142,7 @@ func (c *Client) afterRefused(ctx context.Context, g *grant, err error) (*grant,
 		}
 		return nil, c.dropTokens(ctx, g)
 	}
+	c.session.spend(g.RefreshToken)
 	return nil, nil
 }
 

@@ -34,6 +34,9 @@ type session struct {
 	asked       attempts
 	stepUps     map[string]int
 	pause       pause
+	// spent is a refresh token that the server refused for what asking again does not
+	// change.
+	spent string
 	// unsaved is a rotated grant that could not be stored yet.
 	unsaved *grant
 	provers map[string]*proofKey
@@ -208,4 +211,16 @@ func (s *session) resting(now time.Time) error {
 		return s.pause.err
 	}
 	return nil
+}
+
+func (s *session) spend(refreshToken string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spent = refreshToken
+}
+
+func (s *session) isSpent(refreshToken string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spent == refreshToken
 }
