@@ -29,7 +29,7 @@ func authorizeChecks() []Check {
 		{ID: "authorize-frames", Title: "Its pages cannot be framed", Needs: []string{"authorize-answer"},
 			Fix:       "Send Content-Security-Policy: frame-ancestors 'none' (and X-Frame-Options: DENY) with every page where people decide.",
 			Reference: "RFC 9700 §4.16", Run: checkAuthorizeFrames},
-		{ID: "authorize-accepts", Title: "A client that it knows is led to sign in", Needs: []string{"authorize-answer"},
+		{ID: "authorize-accepts", Title: "A client that it knows is led to sign in", Needs: []string{"authorize-answer", "resource-identity"},
 			Fix:       "See what the page or the error says.",
 			Reference: "RFC 6749 §4.1.1", Run: checkAuthorizeAccepts},
 		{ID: "authorize-pkce", Title: "It refuses a request without PKCE", Needs: []string{"authorize-accepts"},
@@ -110,6 +110,9 @@ func checkAuthorizeRedirect(ctx context.Context, x *examination) Outcome {
 
 func checkAuthorizeFrames(ctx context.Context, x *examination) Outcome {
 	e := x.stranger(ctx)
+	if _, redirected := e.redirects(); redirected {
+		return skipped("no page came")
+	}
 	policy := strings.Join(e.header.Values("Content-Security-Policy"), ";")
 	if !strings.Contains(policy, "frame-ancestors") && e.header.Get("X-Frame-Options") == "" && e.isHTML() {
 		return warn("neither frame-ancestors nor X-Frame-Options: another site can lay its own page over the buttons").on(e)

@@ -12,13 +12,13 @@ import (
 // (Fetch §3.3).
 func browserChecks() []Check {
 	return []Check{
-		{ID: "browser-server", Title: "A page may call the MCP server", Needs: []string{"challenge-status"},
+		{ID: "browser-server", Title: "A page may call the MCP server", Server: true, Needs: []string{"challenge-status"},
 			Fix:       "Answer OPTIONS without authentication, with Access-Control-Allow-Origin and the headers MCP clients send: Authorization by its name (* does not cover it), Content-Type, MCP-Protocol-Version, Mcp-Session-Id.",
 			Reference: "Fetch §3.3.3, §4.8", Run: checkBrowserServer},
-		{ID: "browser-challenge", Title: "A page may read the challenge", Needs: []string{"browser-server"},
+		{ID: "browser-challenge", Title: "A page may read the challenge", Server: true, Needs: []string{"browser-server"},
 			Fix:       "Send Access-Control-Allow-Origin and Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id with the 401 too. In nginx that needs add_header … always.",
 			Reference: "Fetch §3.3.3", Run: checkBrowserChallenge},
-		{ID: "browser-resource", Title: "A page may read the resource metadata", Needs: []string{"resource-served"},
+		{ID: "browser-resource", Title: "A page may read the resource metadata", Server: true, Needs: []string{"resource-served"},
 			Fix:       "Send Access-Control-Allow-Origin: * and allow MCP-Protocol-Version in the preflight.",
 			Reference: "RFC 9728 §3.2; Fetch §3.3.3", Run: checkBrowserResource},
 		{ID: "browser-metadata", Title: "A page may read the authorization server's metadata", Needs: []string{"metadata-served"},
@@ -27,10 +27,10 @@ func browserChecks() []Check {
 		{ID: "browser-endpoints", Title: "A page may register and redeem codes", Needs: []string{"metadata-urls"},
 			Fix:       "Answer OPTIONS of the registration, token and revocation endpoints without authentication, allowing POST, Content-Type and Authorization. Never with credentials.",
 			Reference: "Fetch §3.3.3, §4.8; OAuth 2.0 for Browser-Based Applications §6.3", Run: checkBrowserEndpoints},
-		{ID: "browser-errors", Title: "A page may read the token endpoint's errors", Needs: []string{"browser-endpoints"},
+		{ID: "browser-errors", Title: "A page may read the token endpoint's errors", Needs: []string{"browser-endpoints", "metadata-endpoints"},
 			Fix:       "Send Access-Control-Allow-Origin with errors too. In nginx that needs add_header … always.",
 			Reference: "Fetch §3.3.3; RFC 6749 §5.2", Run: checkBrowserErrors},
-		{ID: "browser-authorize", Title: "No page may read the authorization endpoint", Needs: []string{"metadata-urls"},
+		{ID: "browser-authorize", Title: "No page may read the authorization endpoint", Needs: []string{"metadata-urls", "metadata-endpoints"},
 			Fix:       "Send no CORS headers where people sign in and consent: people open these pages, programs have no business there.",
 			Reference: "OAuth 2.0 for Browser-Based Applications §6.3; RFC 9700 §2.6", Run: checkBrowserAuthorize},
 	}

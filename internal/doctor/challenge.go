@@ -44,7 +44,7 @@ func challengeChecks() []Check {
 		{ID: "challenge-error", Title: "The challenge accuses nobody who sent nothing", Needs: []string{"challenge-syntax"},
 			Fix:       "Send error only when the request had a token.",
 			Reference: "RFC 6750 §3.1", Run: checkChallengeError},
-		{ID: "challenge-get", Title: "GET is challenged too", Needs: []string{"challenge-status"},
+		{ID: "challenge-get", Title: "GET is challenged too", Needs: []string{"challenge-header"},
 			Fix:       "Answer GET without a token with the same 401, also where the server knows no GET.",
 			Reference: "MCP transports, Streamable HTTP", Run: checkChallengeGet},
 		{ID: "token-refused", Title: "A made-up token gets 401 invalid_token", Needs: []string{"challenge-syntax"},

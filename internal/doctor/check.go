@@ -25,6 +25,8 @@ type Check struct {
 	Hop Hop
 	// Title is what is true when nothing is wrong.
 	Title string
+	// Server marks a check that only an MCP server can pass.
+	Server bool
 	// Needs are checks that must not be broken for this one to say anything: one
 	// fault is one finding, not twenty.
 	Needs []string
@@ -53,11 +55,6 @@ const (
 	HopKeys          Hop = "keys"
 	HopAccess        Hop = "access token"
 )
-
-// ofServer tells the hops that only an MCP server has.
-func (h Hop) ofServer() bool {
-	return h == HopServerNetwork || h == HopChallenge || h == HopResource
-}
 
 // Outcome is what a check found.
 type Outcome struct {

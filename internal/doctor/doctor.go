@@ -145,7 +145,7 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 	x.recognise(ctx)
 	r := &Report{URL: x.secrets.clean(o.URL), Kind: x.kind, Counts: map[State]int{}}
 	for _, c := range Checks() {
-		if c.Hop.ofServer() && x.kind == KindIssuer {
+		if c.Server && x.kind == KindIssuer {
 			continue
 		}
 		r.Findings = append(r.Findings, x.run(ctx, c))
@@ -259,7 +259,17 @@ func (x *examination) finish(r *Report) {
 // Checks returns every check, in the order in which they run.
 func Checks() []Check {
 	return slices.Concat(
-		networkChecks(serverPlace), challengeChecks(), resourceChecks(),
-		networkChecks(issuerPlace), issuerChecks(), browserChecks(),
-		registrationChecks(), authorizeChecks(), tokenChecks(), keyChecks(), accessChecks())
+		networkChecks(serverPlace), at(HopChallenge, challengeChecks()), at(HopResource, resourceChecks()),
+		networkChecks(issuerPlace), at(HopIssuer, issuerChecks()), at(HopBrowser, browserChecks()),
+		at(HopRegistration, registrationChecks()), at(HopAuthorize, authorizeChecks()), at(HopToken, tokenChecks()),
+		at(HopKeys, keyChecks()), at(HopAccess, accessChecks()))
+}
+
+// at places checks at their hop; the first three are an MCP server's alone.
+func at(h Hop, checks []Check) []Check {
+	for i := range checks {
+		checks[i].Hop = h
+		checks[i].Server = checks[i].Server || h == HopServerNetwork || h == HopChallenge || h == HopResource
+	}
+	return checks
 }

@@ -14,11 +14,11 @@ import (
 const maxText = 400
 
 // secretish are the shapes of secrets that servers put into answers and URLs. The
-// first group stays.
+// groups stay.
 var secretish = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)((?:^|[?&#\s"'])(?:code|state|access_token|refresh_token|id_token|client_secret|registration_access_token|code_verifier|request|nonce)=)[^&\s"'#]+`),
 	regexp.MustCompile(`(?i)("(?:code|access_token|refresh_token|id_token|client_secret|registration_access_token|initial_access_token)"\s*:\s*)"(?:[^"\\]|\\.)*"?`),
-	regexp.MustCompile(`(?i)(\b(?:Bearer|Basic|DPoP)\s+)[A-Za-z0-9+/_~.-]{16,}=*`),
+	regexp.MustCompile(`(?i)(\b(?:Bearer|Basic|DPoP)\s+)[A-Za-z0-9+/_~.-]{16,}={0,2}(\s|[,;]|$)`),
 	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,4}`),
 	regexp.MustCompile(`(?i)((?:^|[\s;])(?:set-)?cookie:\s*[^=;\s]+=)[^;\s]+`),
 }
@@ -43,7 +43,7 @@ func (r *redactor) clean(s string) string {
 		s = strings.ReplaceAll(s, known.Reveal(), "[redacted]")
 	}
 	for _, re := range secretish {
-		s = re.ReplaceAllString(s, "${1}[redacted]")
+		s = re.ReplaceAllString(s, "${1}[redacted]${2}")
 	}
 	return escape(s, maxText)
 }

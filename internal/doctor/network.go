@@ -70,7 +70,7 @@ func networkChecks(p place) []Check {
 			Reference: "RFC 7519 §4.1.4; RFC 9110 §6.6.1", Run: p.clock},
 	}
 	for i := range checks {
-		checks[i].ID, checks[i].Hop = p.prefix+checks[i].ID, p.hop
+		checks[i].ID = p.prefix + checks[i].ID
 		for j := range checks[i].Needs {
 			checks[i].Needs[j] = p.prefix + checks[i].Needs[j]
 		}
@@ -79,7 +79,7 @@ func networkChecks(p place) []Check {
 		checks[0].Needs = []string{"issuer-known"}
 		checks = append([]Check{issuerKnown()}, checks...)
 	}
-	return checks
+	return at(p.hop, checks)
 }
 
 // shared tells that the issuer is where the MCP server is, which was looked at.

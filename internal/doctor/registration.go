@@ -21,7 +21,7 @@ func registrationChecks() []Check {
 		{ID: "cimd-advertised", Title: "It accepts Client ID Metadata Documents", Needs: []string{"metadata-types"},
 			Fix:       `Support them and say "client_id_metadata_document_supported":true, with "none" among the authentication methods.`,
 			Reference: "MCP authorization, Client ID Metadata Documents; draft-ietf-oauth-client-id-metadata-document §5", Run: checkCIMDAdvertised},
-		{ID: "cimd-accepted", Title: "It accepts the document of a real client", Needs: []string{"cimd-advertised", "metadata-endpoints", "metadata-urls"},
+		{ID: "cimd-accepted", Title: "It accepts the document of a real client", Needs: []string{"cimd-advertised", "metadata-endpoints", "metadata-urls", "resource-identity"},
 			Fix:       "See what the page says. The server must be able to fetch the document: let it reach the Internet, and look in its log for a 403 of the client's host.",
 			Reference: "draft-ietf-oauth-client-id-metadata-document §4", Run: checkCIMDAccepted},
 		{ID: "registration-works", Title: "A client registers", Needs: []string{"registration-answer"},

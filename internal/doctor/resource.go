@@ -14,6 +14,9 @@ import (
 // form is a place where clients look for a document.
 type form struct{ name, url string }
 
+// named is the place that the challenge names.
+const named = "named by the challenge"
+
 const wellKnownResource = "/.well-known/oauth-protected-resource"
 
 // resourceMetadataURLs are the places of RFC 9728 §3.1 and MCP: below the path,
@@ -70,9 +73,9 @@ func resourceChecks() []Check {
 func (x *examination) resourceForms(ctx context.Context) (forms []form, answers []*exchange) {
 	forms = resourceMetadataURLs(x.target)
 	if c, found := x.bearer(ctx); found && c.params["resource_metadata"] != "" {
-		named := form{"named by the challenge", c.params["resource_metadata"]}
-		if u, err := url.Parse(named.url); err == nil && sameOrigin(u, x.target) {
-			forms = append([]form{named}, forms...)
+		f := form{named, c.params["resource_metadata"]}
+		if u, err := url.Parse(f.url); err == nil && sameOrigin(u, x.target) {
+			forms = append([]form{f}, forms...)
 		}
 	}
 	for _, f := range forms {
@@ -87,8 +90,14 @@ func (x *examination) document(ctx context.Context, rawURL string) *exchange {
 }
 
 func checkResourcePublic(ctx context.Context, x *examination) Outcome {
-	_, answers := x.resourceForms(ctx)
-	for _, e := range answers {
+	forms, answers := x.resourceForms(ctx)
+	for i, e := range answers {
+		if forms[i].name == named {
+			continue // resource-named looks there
+		}
+		if served := firstServed(answers); served >= 0 && i > served {
+			break // a place that nobody comes to
+		}
 		if e.status == http.StatusUnauthorized || e.status == http.StatusForbidden {
 			return broken("the document is refused to a client that has no token yet, and cannot get one without it").on(e)
 		}
@@ -98,8 +107,12 @@ func checkResourcePublic(ctx context.Context, x *examination) Outcome {
 
 func checkResourceStatus(ctx context.Context, x *examination) Outcome {
 	_, answers := x.resourceForms(ctx)
-	for _, e := range answers {
+	served := firstServed(answers)
+	for i, e := range answers {
 		if out, bad := badStatus(e); bad {
+			if served >= 0 && i > served {
+				out.State = Warn // most clients have stopped before
+			}
 			return out
 		}
 	}
@@ -172,7 +185,7 @@ func checkResourceServed(ctx context.Context, x *examination) Outcome {
 func checkResourceNamed(ctx context.Context, x *examination) Outcome {
 	forms, answers := x.resourceForms(ctx)
 	switch {
-	case forms[0].name == "path" || forms[0].name == "root":
+	case forms[0].name != named:
 		return skipped("the challenge names none")
 	case answers[0].status != http.StatusOK:
 		return broken("the challenge names a place that has no document").on(answers[0])

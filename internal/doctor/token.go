@@ -70,7 +70,7 @@ func badEndpoint(e *exchange) (Outcome, bool) {
 	case redirected:
 		return broken("it redirects to %s: clients do not follow with a secret", to).on(e), true
 	case e.status == http.StatusTooManyRequests:
-		return warn("429 at the first request: the limit is too low, or this machine has asked before").on(e), true
+		return warn("429: this machine has asked too often, or the limit is too low for a log-in").on(e), true
 	case e.status == http.StatusNotFound, e.status == http.StatusMethodNotAllowed:
 		return broken("POST does not reach the endpoint that the metadata names").on(e), true
 	case e.status >= 500:

@@ -95,6 +95,9 @@ func (h *HTTPSHost) CAFile(t testing.TB) string {
 	return name
 }
 
+// Authority returns the certificate of the host's authority.
+func (h *HTTPSHost) Authority() *x509.Certificate { return h.ca }
+
 // Requests returns how many requests the host has seen.
 func (h *HTTPSHost) Requests() int { return int(h.requests.Load()) }
 

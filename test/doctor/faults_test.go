@@ -1,0 +1,256 @@
+package doctor
+
+import (
+	"crypto/x509"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/doctor"
+	"github.com/ostiary-auth/ostiary/test/testkit"
+)
+
+// page is nginx's answer with a web page.
+const page = `default_type text/html; return 200 "<!doctype html><title>App</title>";`
+
+// rewrite replaces text in what is proxied.
+func rewrite(from, to string) string { return "sub_filter '" + from + "' '" + to + "';" }
+
+// fault is one thing broken, the finding that names it, and what follows from it.
+type fault struct {
+	name string
+	nginx
+	change func(*setup, *doctor.Options)
+	id     string
+	state  doctor.State
+	also   []string
+}
+
+func changeURL(u string) func(*setup, *doctor.Options) {
+	return func(_ *setup, o *doctor.Options) { o.URL = u }
+}
+
+func write(s *setup, o *doctor.Options) { s.logIn(o) }
+
+var faults = []fault{
+	{name: "no DNS", change: changeURL("https://nowhere.example.com/files"), id: "server-dns", state: doctor.Broken},
+	{name: "closed port", id: "server-connect", state: doctor.Broken,
+		change: func(_ *setup, o *doctor.Options) { o.ConnectTo[serverHost+":443"] = "127.0.0.1:1" }},
+	{name: "http", change: changeURL("http://mcp.example.com/files"), id: "server-https", state: doctor.Broken},
+	{name: "expired certificate", nginx: nginx{certificate: expire}, id: "server-tls", state: doctor.Broken},
+	{name: "certificate of another name", id: "server-tls", state: doctor.Broken,
+		nginx: nginx{certificate: func(c *x509.Certificate) { c.DNSNames = []string{"www.example.com"} }}},
+	{name: "missing intermediate", nginx: nginx{withoutIntermediate: true}, id: "server-tls", state: doctor.Broken},
+	{name: "certificate expires soon", id: "server-tls-expiry", state: doctor.Warn,
+		nginx: nginx{certificate: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(5 * 24 * time.Hour) }}},
+	{name: "firewall", id: "server-waf", state: doctor.Broken,
+		nginx: nginx{server: `location = /files { add_header CF-Ray 8f0 always; add_header CF-Mitigated challenge always; default_type text/html; return 403 "<html>Just a moment...</html>"; }`}},
+	{name: "firewall before the issuer", id: "issuer-waf", state: doctor.Broken,
+		nginx: nginx{issuer: `location /.well-known/ { default_type text/html; return 403 "<html>Attention Required</html>"; }`}},
+	{name: "bots are blocked", id: "server-user-agents", state: doctor.Broken,
+		nginx: nginx{server: `if ($http_user_agent ~* "python|Go-http") { return 403; }`}},
+	{name: "clock", id: "server-clock", state: doctor.Broken,
+		nginx: nginx{serverProxy: `proxy_pass_header Date; proxy_set_header X-Clock "Sat, 21 Nov 2026 03:00:00 GMT";`}},
+
+	{name: "redirect to a slash", id: "server-redirect", state: doctor.Broken, nginx: nginx{server: `location = /files { return 301 https://$host/files/; }`}},
+	{name: "403 for 401", id: "challenge-status", state: doctor.Broken,
+		nginx: nginx{serverProxy: `proxy_intercept_errors on; error_page 401 =403 /denied;`, server: `location = /denied { default_type application/json; return 403 "{}"; }`}},
+	{name: "wrong path", id: "challenge-status", state: doctor.Broken, nginx: nginx{server: `location = /files { default_type application/json; return 404 "{}"; }`}},
+	{name: "backend down", id: "challenge-status", state: doctor.Broken, nginx: nginx{server: `location = /files { proxy_pass http://127.0.0.1:1; }`}},
+	{name: "not protected", id: "challenge-status", state: doctor.Broken,
+		nginx: nginx{server: `location = /files { default_type application/json; return 200 "{}"; }`}},
+	{name: "challenge dropped", id: "challenge-header", state: doctor.Broken, nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate;`}},
+	{name: "Basic comes first", id: "challenge-first", state: doctor.Broken,
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Basic realm="internal"' always; add_header WWW-Authenticate 'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/files", scope="files:read"$invalid' always;`}},
+	{name: "challenge without quotes", id: "challenge-syntax", state: doctor.Broken,
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer resource_metadata=https://mcp.example.com/.well-known/oauth-protected-resource/files' always;`}},
+	{name: "challenge without metadata", id: "challenge-resource", state: doctor.Warn,
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer realm="files"$invalid' always;`}},
+	{name: "challenge with http", id: "challenge-origin", state: doctor.Broken,
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer resource_metadata="http://mcp.example.com/.well-known/oauth-protected-resource/files"$invalid' always;`}},
+	{name: "challenge accuses", id: "challenge-error", state: doctor.Warn,
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/files", error="invalid_token"' always;`}},
+	{name: "GET is refused", id: "challenge-get", state: doctor.Broken, nginx: nginx{server: `set $asked "$request_method$uri"; if ($asked = GET/files) { return 405; }`}},
+	{name: "Authorization dropped", id: "token-refused", state: doctor.Broken, nginx: nginx{serverProxy: `proxy_set_header Authorization "";`}},
+	{name: "Authorization dropped, with a token", id: "access-accepted", state: doctor.Broken, nginx: nginx{serverProxy: `proxy_set_header Authorization "";`},
+		change: write, also: []string{"token-refused"}},
+
+	{name: "metadata behind authentication", id: "resource-public", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { return 403; }`}},
+	{name: "metadata fails", id: "resource-status", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { return 503; }`}},
+	{name: "metadata is an app", id: "resource-format", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { ` + page + ` }`}},
+	{name: "metadata not routed", id: "resource-served", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { return 404; }`}},
+	{name: "metadata elsewhere", id: "resource-named", state: doctor.Broken,
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"$invalid' always;`}},
+	{name: "resource with a slash", id: "resource-identity", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`/files"`, `/files/"`)}},
+	{name: "resource with http", id: "resource-identity", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`https://mcp.example.com/files"`, `http://mcp.example.com/files"`)}},
+	{name: "root form of a path", id: "resource-root", state: doctor.Warn,
+		nginx: nginx{server: `location = /.well-known/oauth-protected-resource { default_type application/json; add_header Access-Control-Allow-Origin *; add_header Access-Control-Allow-Headers MCP-Protocol-Version; return 200 '{"resource":"https://mcp.example.com/files","authorization_servers":["https://id.example.com"]}'; }`}},
+	{name: "no authorization server", id: "resource-issuers", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, ``)}},
+	{name: "offline_access at the resource", id: "resource-scopes", state: doctor.Warn, nginx: nginx{serverProxy: rewrite(`"files:read"`, `"files:read","offline_access"`)}},
+
+	{name: "issuer with a slash", id: "metadata-issuer", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, `"https://id.example.com/"`)},
+		also: []string{"issuer-spelling"}},
+	{name: "issuer inside", id: "issuer-dns", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, `"https://inside.example.com"`)}},
+	{name: "issuer is no URL", id: "issuer-known", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, `"id.example.com"`)}},
+	{name: "issuer's metadata redirected", id: "metadata-status", state: doctor.Broken, nginx: nginx{issuer: `location /.well-known/ { return 301 https://www.example.com$request_uri; }`}},
+	{name: "issuer's metadata is an app", id: "metadata-format", state: doctor.Broken, nginx: nginx{issuer: `location /.well-known/ { ` + page + ` }`},
+		also: []string{"metadata-unknown"}},
+	{name: "issuer's metadata not routed", id: "metadata-served", state: doctor.Broken, nginx: nginx{issuer: `location /.well-known/ { return 404; }`}},
+	{name: "issuer with http", id: "metadata-issuer", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"issuer":"https:`, `"issuer":"http:`)}},
+	{name: "forms disagree", id: "metadata-agree", state: doctor.Broken,
+		nginx: nginx{issuer: `location = /.well-known/openid-configuration { PROXY; sub_filter /token /v2/token; }`}},
+	{name: "a null member", id: "metadata-types", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`{"issuer"`, `{"service_documentation":null,"issuer"`)}},
+	{name: "no token endpoint", id: "metadata-endpoints", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"token_endpoint":`, `"tokenendpoint":`)},
+		also: []string{"metadata-legacy"}},
+	{name: "endpoints with http", id: "metadata-urls", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`_endpoint":"https:`, `_endpoint":"http:`)}},
+	{name: "MM-12 keys inside", id: "metadata-urls", state: doctor.Broken,
+		nginx: nginx{issuerProxy: rewrite(`"jwks_uri":"https://id.example.com`, `"jwks_uri":"https://inside.example.com`)}},
+	{name: "MM-11 endpoint is a script", id: "metadata-urls", state: doctor.Broken,
+		nginx: nginx{issuerProxy: rewrite(`"authorization_endpoint":"https:`, `"authorization_endpoint":"javascript:`)}},
+	{name: "MM-14 no PKCE", id: "metadata-pkce", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"code_challenge_methods_supported":["S256"],`, ``)}},
+	{name: "no public clients", id: "metadata-public-clients", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"none"`, `"tls_client_auth"`)},
+		also: []string{"cimd-advertised"}},
+	{name: "no grant list", id: "metadata-grants", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"grant_types_supported":`, `"grants":`)}},
+	{name: "iss not promised", id: "metadata-iss", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"authorization_response_iss_parameter_supported":true,`, ``)}},
+	{name: "iss not promised but sent", id: "login-iss", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"authorization_response_iss_parameter_supported":true,`, ``)},
+		change: write, also: []string{"metadata-iss"}},
+	{name: "no scopes", id: "metadata-scopes", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"scopes_supported":`, `"scopes":`)}},
+	{name: "OpenID stub", id: "metadata-openid", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"subject_types_supported"`, `"subjects"`)}},
+	{name: "unknown places are an app", id: "metadata-unknown", state: doctor.Warn, nginx: nginx{issuer: `location /.well-known/ostiary-doctor-nothing { ` + page + ` }`}},
+	{name: "no legacy metadata", id: "metadata-legacy", state: doctor.Warn, nginx: nginx{server: `location /.well-known/oauth-authorization-server { return 404; }`}},
+
+	{name: "OPTIONS is refused", id: "browser-server", state: doctor.Broken, nginx: nginx{server: `if ($request_method = OPTIONS) { set $refuse "$uri"; } if ($refuse = /files) { return 405; }`}},
+	{name: "challenge hidden from pages", id: "browser-challenge", state: doctor.Broken, nginx: nginx{serverProxy: `proxy_hide_header Access-Control-Expose-Headers;`}},
+	{name: "CORS twice", id: "browser-resource", state: doctor.Broken,
+		nginx: nginx{server: `location /.well-known/oauth-protected-resource { PROXY; add_header Access-Control-Allow-Origin *; }`}},
+	{name: "no CORS at the metadata", id: "browser-metadata", state: doctor.Broken,
+		nginx: nginx{issuer: `location /.well-known/ { PROXY; proxy_hide_header Access-Control-Allow-Origin; }`}},
+	{name: "no CORS at the token endpoint", id: "browser-endpoints", state: doctor.Broken,
+		nginx: nginx{issuer: `location = /token { PROXY; if ($request_method = OPTIONS) { return 405; } }`}},
+	{name: "no CORS with errors", id: "browser-errors", state: doctor.Broken,
+		nginx: nginx{issuer: `location = /token { default_type application/json; if ($request_method = OPTIONS) { add_header Access-Control-Allow-Origin *; add_header Access-Control-Allow-Headers "Authorization, Content-Type"; return 204; } PROXY; proxy_hide_header Access-Control-Allow-Origin; }`}},
+	{name: "CORS at the authorization endpoint", id: "browser-authorize", state: doctor.Warn,
+		nginx: nginx{issuer: `location = /authorize { PROXY; add_header Access-Control-Allow-Origin * always; }`}},
+
+	{name: "no way to register", id: "registration-way", state: doctor.Broken,
+		nginx: nginx{issuerProxy: rewrite(`"registration_endpoint":`, `"registration":`) + rewrite(`"client_id_metadata_document_supported":true`, `"client_id_metadata_document_supported":false`)},
+		also:  []string{"cimd-advertised"}},
+	{name: "registration blocked", id: "registration-answer", state: doctor.Broken,
+		nginx: nginx{issuer: `location = /register { PROXY; limit_except OPTIONS { deny all; } }`}, also: []string{"browser-endpoints"}},
+	{name: "documents not advertised", id: "cimd-advertised", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"client_id_metadata_document_supported":true,`, ``)}},
+	{name: "document of no use", id: "cimd-accepted", state: doctor.Broken, nginx: nginx{issuer: `if ($arg_client_id ~ "client.example") { return 400; }`}},
+	{name: "a client cannot be removed", id: "registration-removed", state: doctor.Warn, change: write,
+		nginx: nginx{issuer: `location ~ ^/register/ { PROXY; limit_except GET PUT { deny all; } }`}},
+
+	{name: "authorization endpoint not routed", id: "authorize-answer", state: doctor.Broken, nginx: nginx{issuer: `location = /authorize { return 404; }`},
+		also: []string{"cimd-accepted"}},
+	{name: "open redirector", id: "authorize-redirect", state: doctor.Broken,
+		nginx: nginx{issuer: `if ($arg_client_id = ostiary-doctor) { return 302 https://doctor.example/callback?error=invalid_client; }`}, also: []string{"authorize-answer"}},
+	{name: "pages can be framed", id: "authorize-frames", state: doctor.Warn, nginx: nginx{issuerProxy: `proxy_hide_header Content-Security-Policy; proxy_hide_header X-Frame-Options;`}},
+	{name: "no PKCE asked for", id: "authorize-pkce", state: doctor.Broken,
+		nginx: nginx{issuer: `set $plain "$uri$arg_code_challenge"; if ($plain = /authorize) { return 303 /sign-in; }`}},
+	{name: "a loopback port is fixed", id: "authorize-port", state: doctor.Broken, nginx: nginx{issuer: `if ($arg_redirect_uri ~ 49321) { return 400; }`}},
+
+	{name: "token endpoint fails", id: "token-answer", state: doctor.Broken,
+		nginx: nginx{issuer: `location = /token { PROXY; if ($request_method = POST) { return 502; } }`}, also: []string{"browser-errors"}},
+	{name: "token endpoint redirects", id: "token-answer", state: doctor.Broken,
+		nginx: nginx{issuer: `location = /token { PROXY; if ($request_method = POST) { return 307 https://www.example.com/token; } }`}, also: []string{"browser-errors"}},
+	{name: "errors say nothing", id: "token-error", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"error":"invalid_client"`, `"error":"invalid_request"`)}},
+	{name: "tokens may be stored", id: "token-cache", state: doctor.Warn, nginx: nginx{issuerProxy: `proxy_hide_header Cache-Control;`}, also: []string{"keys-cache"}},
+	{name: "credentials dropped", id: "token-basic", state: doctor.Broken, nginx: nginx{issuerProxy: `proxy_set_header Authorization "";`}},
+	{name: "no revocation", id: "revocation", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"revocation_endpoint":`, `"revocation":`)}},
+	{name: "revocation fails", id: "login-revoked", state: doctor.Broken, change: write,
+		nginx: nginx{issuer: `location = /revoke { default_type application/json; if ($request_method = OPTIONS) { add_header Access-Control-Allow-Origin *; add_header Access-Control-Allow-Headers "Authorization, Content-Type"; return 204; } return 503 '{"error":"temporarily_unavailable"}'; }`},
+		also:  []string{"revocation", "registration-removed"}},
+
+	{name: "keys not routed", id: "keys-served", state: doctor.Broken, nginx: nginx{issuer: `location = /jwks.json { return 404; }`}},
+	{name: "MM-03 private keys", id: "keys-public", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"kty":"EC"`, `"kty":"EC","d":"c2VjcmV0"`)}},
+	{name: "keys of no use", id: "keys-usable", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"alg":"ES256"`, `"alg":"none"`)}},
+	{name: "keys cached for a year", id: "keys-cache", state: doctor.Warn,
+		nginx: nginx{issuer: `location = /jwks.json { PROXY; proxy_hide_header Cache-Control; add_header Cache-Control "max-age=31536000"; }`}},
+	{name: "keys of another server", id: "access-signature", state: doctor.Broken, change: write, nginx: nginx{issuerProxy: rewrite(`"kid":"`, `"kid":"not-`)}},
+}
+
+// TestFaults breaks one thing at a time: it is found and named, and nothing else is
+// but what follows from it.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	if len(faults) < 30 {
+		t.Fatalf("%d faults", len(faults))
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			r := s.examine(t, f.nginx, func(o *doctor.Options) {
+				if f.change != nil {
+					f.change(s, o)
+				}
+			})
+			checkFindings(t, r, map[string]doctor.State{f.id: f.state}, f.also)
+		})
+	}
+}
+
+// checkFindings wants exactly these states, and allows the others.
+func checkFindings(t *testing.T, r *doctor.Report, want map[string]doctor.State, also []string) {
+	t.Helper()
+	for _, f := range r.Findings {
+		state, wanted := want[f.ID]
+		switch {
+		case wanted && f.State != state:
+			t.Errorf("%s is %s, want %s: %s", f.ID, f.State, state, f.Why)
+		case wanted:
+			if f.Why == "" || f.Fix == "" || f.Reference == "" || len(f.Clients) == 0 {
+				t.Errorf("%s does not say enough: %+v", f.ID, f)
+			}
+		case (f.State == doctor.Broken || f.State == doctor.Warn) && !slices.Contains(also, f.ID):
+			t.Errorf("%s is %s too: %s; asked %s; came %s", f.ID, f.State, f.Why, f.Asked, f.Came)
+		}
+		delete(want, f.ID)
+	}
+	for id := range want {
+		t.Errorf("%s is not in the report", id)
+	}
+}
+
+// TestHealthy: no finding where nothing is broken, for each client too, and with a
+// log-in nothing is skipped and nothing stays.
+func TestHealthy(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	t.Run("nothing written", func(t *testing.T) {
+		checkFindings(t, s.examine(t, nginx{}, nil), nil, nil)
+	})
+	t.Run("with a log-in", func(t *testing.T) {
+		r := s.examine(t, nginx{}, s.logIn)
+		checkFindings(t, r, nil, nil)
+		for _, f := range r.Findings {
+			if f.State == doctor.Skipped {
+				t.Errorf("%s was skipped: %s", f.ID, f.Why)
+			}
+		}
+		if len(r.Left) > 0 {
+			t.Errorf("left: %q", r.Left)
+		}
+	})
+	t.Run("an issuer", func(t *testing.T) {
+		r := s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = testkit.Issuer })
+		if r.Kind != doctor.KindIssuer {
+			t.Errorf("kind %s", r.Kind)
+		}
+		checkFindings(t, r, nil, nil)
+	})
+	for _, id := range doctor.ClientIDs() {
+		t.Run("as "+id, func(t *testing.T) {
+			r := s.examine(t, nginx{}, func(o *doctor.Options) { o.As = id })
+			for _, step := range r.Replay {
+				if step.State != doctor.OK {
+					t.Errorf("%s: %s", step.State, step.Text)
+				}
+			}
+			if len(r.Replay) < 5 || r.Broken() != 0 {
+				t.Errorf("%d broken, steps %+v", r.Broken(), r.Replay)
+			}
+		})
+	}
+}
