@@ -32,6 +32,7 @@ func commands(c *cli) []*cobra.Command {
 		newLoginCmd(c),
 		newLogoutCmd(c),
 		newCallCmd(c),
+		newDoctorCmd(c),
 		newResourceCmd(c),
 		newClientCmd(c),
 		newKeyCmd(c),

@@ -140,8 +140,6 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	x := newExamination(o)
-	ctx, cancel := context.WithTimeout(ctx, totalTimeout)
-	defer cancel()
 	x.recognise(ctx)
 	r := &Report{URL: x.secrets.clean(o.URL), Kind: x.kind, Counts: map[State]int{}}
 	for _, c := range Checks() {
@@ -154,7 +152,7 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 		r.As = x.client().Name
 		r.Replay = x.replay(ctx)
 	}
-	// what was made is taken back even when the time is over
+	// what was made is taken back even when somebody has interrupted
 	x.cleanUp(context.WithoutCancel(ctx))
 	x.finish(r)
 	return r, nil
@@ -168,6 +166,9 @@ type examination struct {
 	probe   *prober
 	secrets redactor
 	state   map[string]State // by the id of a check
+	// started is when it began, and waited how long a person took meanwhile.
+	started time.Time
+	waited  time.Duration
 	facts
 	made
 }
@@ -180,7 +181,7 @@ func newExamination(o Options) *examination {
 	if err != nil {
 		panic(err) // Validate has read it
 	}
-	x := &examination{o: o, target: target, kind: o.Kind, probe: newProber(o, target), state: map[string]State{}}
+	x := &examination{o: o, target: target, kind: o.Kind, probe: newProber(o, target), state: map[string]State{}, started: time.Now()}
 	x.secrets.add(o.Token)
 	return x
 }
@@ -236,7 +237,10 @@ func (x *examination) outcome(ctx context.Context, c Check) Outcome {
 			return skipped("%s was skipped", need)
 		}
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
+		return skipped("interrupted")
+	}
+	if time.Since(x.started)-x.waited > totalTimeout {
 		return skipped("the time of the examination (%s) is over", totalTimeout)
 	}
 	return c.Run(ctx, x)

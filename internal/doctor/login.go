@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
@@ -79,7 +80,9 @@ func checkLogin(ctx context.Context, x *examination) Outcome {
 	sum := sha256.Sum256([]byte(x.issued.verifier))
 	u := x.authorizeURL(x.issued.clientID, x.attempt.RedirectURI(), "state", state,
 		"code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]), "scope", x.scopes(ctx))
+	shown := time.Now()
 	callback, err := x.attempt.Authorize(ctx, u)
+	x.waited += time.Since(shown)
 	if err != nil {
 		return broken("nobody came back: %s", err)
 	}

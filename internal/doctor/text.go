@@ -97,6 +97,9 @@ func (t *textWriter) hop(findings []Finding) {
 	for _, f := range findings {
 		counts[f.State]++
 	}
+	if counts[Skipped] == len(findings) && !t.o.All {
+		return
+	}
 	t.printf("\n%s", findings[0].Hop)
 	if !t.o.All {
 		t.printf(": %s", hopSummary(counts))
