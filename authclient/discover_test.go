@@ -138,7 +138,9 @@ func TestDiscoveryRefuses(t *testing.T) {
 			w.server = with(w.server, "revocation_endpoint", "http://as.example/revoke")
 		}},
 		{name: "MM-11 javascript", change: func(w *world) { w.server = with(w.server, "authorization_endpoint", "javascript:alert(1)") }},
-		{name: "MM-11 file", change: func(w *world) { w.server = with(w.server, "authorization_endpoint", "file:///c:/windows/system32/calc.exe") }},
+		{name: "MM-11 file", change: func(w *world) {
+			w.server = with(w.server, "authorization_endpoint", "file:///c:/windows/system32/calc.exe")
+		}},
 		{name: "MM-11 command in a scheme (CVE-2025-6514)", change: func(w *world) {
 			w.server = with(w.server, "authorization_endpoint", "a:$(cmd.exe /c whoami > c:\\temp\\pwned.txt)?response_type=code")
 		}},

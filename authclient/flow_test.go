@@ -234,7 +234,9 @@ func TestC7_StepUp(t *testing.T) {
 func TestC7_StepUpHasAnEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.grants = func(asked []string) []string { return slices.DeleteFunc(asked, func(s string) bool { return s == "write" }) }
+	w.grants = func(asked []string) []string {
+		return slices.DeleteFunc(asked, func(s string) bool { return s == "write" })
+	}
 	c := w.client()
 	for range 3 {
 		wantCall(t, c, "write", http.StatusForbidden)
