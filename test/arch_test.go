@@ -219,7 +219,8 @@ func heavy(deps []string) (found []string) {
 func TestAdaptersAreApart(t *testing.T) {
 	t.Parallel()
 	goSDK, mcpGo := "github.com/modelcontextprotocol/go-sdk/", "github.com/mark3labs/mcp-go/"
-	brings := map[string][]string{"resourceserver": nil, "resourceserver/mcpsdk": {goSDK}, "resourceserver/mcpgo": {mcpGo}}
+	brings := map[string][]string{"resourceserver": nil, "resourceserver/mcpsdk": {goSDK}, "resourceserver/mcpgo": {mcpGo},
+		"authclient": nil, "authclient/filestore": nil, "authclient/keyringstore": nil, "authclient/mcpsdk": {goSDK}}
 	for _, p := range all(t) {
 		allowed, ok := brings[short(p.ImportPath)]
 		if !ok {

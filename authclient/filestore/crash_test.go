@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,7 @@ func again(t *testing.T, role, dir string, env ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), exe)
+	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), append(env, roleVariable+"="+role, dirVariable+"="+dir)...)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -70,18 +71,21 @@ func TestSaveSteps(t *testing.T) {
 	}
 }
 
+// die ends the process before a step of a save, as kill -9 does.
+func die(step string) {
+	if step == os.Getenv(stepVariable) {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
 // saveAndDie saves the new value and is killed before a step of it.
 func saveAndDie(dir string) error {
 	s, err := filestore.New(dir)
 	if err != nil {
 		return err
 	}
-	s.OnStep(func(step string) {
-		if step == os.Getenv(stepVariable) {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
-		}
-	})
+	s.OnStep(die)
 	return s.Save(context.Background(), grant, []byte(newValue()))
 }
 
@@ -131,7 +135,8 @@ func lockAndDie(dir string) error {
 		return err
 	}
 	fmt.Println("locked")
-	select {}
+	_, err = io.Copy(io.Discard, os.Stdin) // until the test ends
+	return err
 }
 
 func TestC6_LockOfAKilledProcess(t *testing.T) {
@@ -139,13 +144,12 @@ func TestC6_LockOfAKilledProcess(t *testing.T) {
 	dir := t.TempDir() + "/tokens"
 	s := newStore(t, dir)
 	cmd := again(t, "lock", dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	defer func() { _ = in.Close() }()
 	var said string
 	if _, err := fmt.Fscanln(out, &said); err != nil || said != "locked" {
 		t.Fatalf("the process says %q, %v", said, err)
