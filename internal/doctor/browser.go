@@ -42,7 +42,7 @@ func forbids(e *exchange) string {
 		return plainError(e.err)
 	}
 	switch e.header.Get("Access-Control-Allow-Origin") {
-	case "*", browserOrigin:
+	case "*", e.query.header.Get("Origin"):
 		if len(e.header.Values("Access-Control-Allow-Origin")) > 1 {
 			return "Access-Control-Allow-Origin stands there twice (server and proxy both add it), which browsers refuse"
 		}
@@ -94,7 +94,7 @@ func words(values []string) []string {
 func checkBrowserServer(ctx context.Context, x *examination) Outcome {
 	headers := []string{"Authorization", "Content-Type", "MCP-Protocol-Version", "Mcp-Session-Id"}
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-		e := x.probe.ask(ctx, preflight(x.o.URL, method, headers...))
+		e := x.probe.ask(ctx, preflight(x.origin(), x.o.URL, method, headers...))
 		if why := forbidsRequest(e, method, headers...); why != "" {
 			return broken("%s", why).on(e)
 		}
@@ -103,7 +103,7 @@ func checkBrowserServer(ctx context.Context, x *examination) Outcome {
 }
 
 func checkBrowserChallenge(ctx context.Context, x *examination) Outcome {
-	q := message(x.o.URL, impossible, "Origin", browserOrigin)
+	q := message(x.o.URL, impossible, "Origin", x.origin())
 	e := x.probe.ask(ctx, q)
 	if why := forbids(e); why != "" {
 		return broken("%s in the 401", why).on(e)
@@ -131,11 +131,11 @@ func (x *examination) readable(ctx context.Context, forms []form, answers []*exc
 		if answers[i].status != http.StatusOK {
 			continue
 		}
-		e := x.probe.ask(ctx, get(f.url, "Accept", "application/json", "Origin", browserOrigin))
+		e := x.probe.ask(ctx, get(f.url, "Accept", "application/json", "Origin", x.origin()))
 		if why := forbids(e); why != "" {
 			return broken("%s", why).on(e)
 		}
-		e = x.probe.ask(ctx, preflight(f.url, http.MethodGet, "MCP-Protocol-Version"))
+		e = x.probe.ask(ctx, preflight(x.origin(), f.url, http.MethodGet, "MCP-Protocol-Version"))
 		if why := forbidsRequest(e, http.MethodGet, "MCP-Protocol-Version"); why != "" {
 			return broken("%s", why).on(e)
 		}
@@ -153,7 +153,7 @@ func checkBrowserEndpoints(ctx context.Context, x *examination) Outcome {
 		if name == "registration_endpoint" {
 			headers = headers[1:]
 		}
-		e := x.probe.ask(ctx, preflight(u, http.MethodPost, headers...))
+		e := x.probe.ask(ctx, preflight(x.origin(), u, http.MethodPost, headers...))
 		if why := forbidsRequest(e, http.MethodPost, headers...); why != "" {
 			return broken("%s: %s", name, why).on(e)
 		}
@@ -165,7 +165,7 @@ func checkBrowserEndpoints(ctx context.Context, x *examination) Outcome {
 }
 
 func checkBrowserErrors(ctx context.Context, x *examination) Outcome {
-	q := x.bogusCode("Origin", browserOrigin)
+	q := x.bogusCode("Origin", x.origin())
 	e := x.probe.ask(ctx, q)
 	if why := forbids(e); why != "" {
 		return broken("%s in an error", why).on(e)
@@ -174,7 +174,7 @@ func checkBrowserErrors(ctx context.Context, x *examination) Outcome {
 }
 
 func checkBrowserAuthorize(ctx context.Context, x *examination) Outcome {
-	q := get(x.authorizeURL(unknownClient, unknownRedirect), "Origin", browserOrigin)
+	q := get(x.authorizeURL(unknownClient, unknownRedirect), "Origin", x.origin())
 	e := x.probe.ask(ctx, q)
 	if e.err == nil && forbids(e) == "" {
 		return warn("Access-Control-Allow-Origin is %s", e.header.Get("Access-Control-Allow-Origin")).on(e)

@@ -64,8 +64,8 @@ func post(rawURL, contentType, body string, header ...string) query {
 }
 
 // preflight is what a browser asks before a page's request (Fetch §4.8).
-func preflight(rawURL, method string, headers ...string) query {
-	q := get(rawURL, "Origin", browserOrigin, "Access-Control-Request-Method", method)
+func preflight(origin, rawURL, method string, headers ...string) query {
+	q := get(rawURL, "Origin", origin, "Access-Control-Request-Method", method)
 	q.method = http.MethodOptions
 	if len(headers) > 0 {
 		slices.Sort(headers)
@@ -74,8 +74,20 @@ func preflight(rawURL, method string, headers ...string) query {
 	return q
 }
 
-// browserOrigin stands for a page somewhere: RFC 2606 keeps the name free.
-const browserOrigin = "https://doctor.example"
+// Origins of pages: one somewhere, at a name that RFC 2606 keeps free, and the
+// MCP Inspector on this machine. Servers on a loopback host serve the second alone.
+const (
+	browserOrigin  = "https://doctor.example"
+	loopbackOrigin = "http://localhost:6274"
+)
+
+// origin is that of a page which the MCP server should serve.
+func (x *examination) origin() string {
+	if isLoopbackHost(x.target.Hostname()) {
+		return loopbackOrigin
+	}
+	return browserOrigin
+}
 
 // exchange is a request and what came of it: an answer or err.
 type exchange struct {

@@ -103,7 +103,13 @@ func checkCIMDAccepted(ctx context.Context, x *examination) Outcome {
 		return out
 	}
 	e := x.openAuthorize(ctx, x.authorizeURL(c.id, c.redirectURI))
-	if !accepted(e, c.redirectURI) {
+	switch {
+	case accepted(e, c.redirectURI):
+	case e.status == http.StatusServiceUnavailable && isLoopbackHost(x.issuerURL().Hostname()):
+		return warn("the server cannot read %s just now: is this machine on the Internet?", c.id).on(e)
+	case e.status == http.StatusServiceUnavailable:
+		return broken("the server cannot read %s", c.id).on(e)
+	default:
 		return broken("the client %s is refused", c.id).on(e)
 	}
 	x.byURL = c
