@@ -36,12 +36,12 @@ type otherIssuer struct {
 	url string
 }
 
-func serveOIDCProvider(t *testing.T) *otherIssuer {
+func serveOIDCProvider(t *testing.T, env ...string) *otherIssuer {
 	t.Helper()
 	launch.InstallNode(t)
 	port := strconv.Itoa(launch.FreePort(t))
 	o := &otherIssuer{url: "http://localhost:" + port}
-	o.Process = launch.Start(t, []string{"PORT=" + port}, launch.Node, "oidc-provider.mjs")
+	o.Process = launch.Start(t, append(env, "PORT="+port), launch.Node, "oidc-provider.mjs")
 	o.Await(t, o.url+"/.well-known/openid-configuration")
 	return o
 }
