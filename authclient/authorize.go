@@ -40,6 +40,9 @@ func (c *Client) authorize(ctx context.Context, p *place, scopes []string, r req
 	if c.registrationRefused(ctx, err, p.server) { // rule C5: register anew, once
 		g, err = c.attempt(ctx, p, scopes)
 	}
+	if err != nil && r.covering == nil {
+		err = errors.Join(err, c.forgetScopes(ctx, p, err))
+	}
 	if ctx.Err() == nil { // who went away says nothing of the person
 		c.session.ended(err, c.o.Now())
 	}
@@ -54,6 +57,22 @@ func (c *Client) registrationRefused(ctx context.Context, err error, as *authori
 		return false
 	}
 	return c.forgetRegistration(ctx, as.Issuer, refused.clientID) == nil
+}
+
+// forgetScopes forgets what an earlier grant had when the server no longer knows some
+// of it: the next attempt asks for what the MCP server says alone.
+func (c *Client) forgetScopes(ctx context.Context, p *place, err error) error {
+	var refused *ServerError
+	if !errors.As(err, &refused) || refused.Code != "invalid_scope" {
+		return nil
+	}
+	g, err := c.stored(ctx)
+	if err != nil || g == nil || g.Issuer != p.server.Issuer || len(g.Scopes) == 0 {
+		return err
+	}
+	without := *g
+	without.Scopes = nil
+	return save(ctx, c.o.Store, c.grantKey(c.pointerOf(g)), &without)
 }
 
 // clientRefusedError is the error of an attempt whose client, from an earlier

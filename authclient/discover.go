@@ -113,7 +113,11 @@ func (c *Client) documentPlaces(ch challenge) ([]documentPlace, error) {
 		if !sameOrigin(u, c.server) { // MM-10: nobody else speaks for the server
 			return nil, refused("the server's challenge names metadata on another origin, %s", quoted(origin(u)))
 		}
-		places = append(places, documentPlace{u.String(), []string{server}})
+		at := documentPlace{u.String(), []string{server}}
+		if at.url == rootPath {
+			at.of = []string{root, server}
+		}
+		places = append(places, at)
 	}
 	places = append(places, documentPlace{path, []string{server}})
 	if rootPath != path {

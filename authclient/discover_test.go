@@ -62,6 +62,11 @@ func TestC1_OrderOfDocuments(t *testing.T) {
 			w.resource = with(w.resource, "resource", w.mcp.URL)
 			w.hook("GET "+well, serveDocument(w, func() map[string]any { return w.resource }))
 		}},
+		{name: "a challenge that names the root's", want: []string{"resource " + well, "server /.well-known/oauth-authorization-server"}, change: func(w *world) {
+			w.challenge = `resource_metadata="` + w.mcp.URL + well + `"`
+			w.resource = with(w.resource, "resource", w.mcp.URL)
+			w.hook("GET "+well, serveDocument(w, func() map[string]any { return w.resource }))
+		}},
 		{name: "no header at all", want: []string{"resource " + well + "/mcp", "server /.well-known/oauth-authorization-server"}, change: func(w *world) { w.challenge = "" }},
 		{name: "OpenID Connect's document", want: []string{"resource " + well + "/mcp", "server /.well-known/oauth-authorization-server",
 			"server /.well-known/openid-configuration"}, change: func(w *world) {
@@ -322,6 +327,9 @@ func TestTokenStaysWithTheServer(t *testing.T) {
 	_ = resp.Body.Close()
 	if other != "" {
 		t.Errorf("another origin got %q", other)
+	}
+	if resp, err := c.HTTPClient().Get("https://10.0.0.1/mcp"); !errors.Is(err, ErrRefused) {
+		t.Errorf("a host on the private network: %v, %v", resp, err)
 	}
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url()+"/below?x=y", nil)
 	if !c.bearsToken(req) {

@@ -1,6 +1,7 @@
 package authclient
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -336,5 +337,51 @@ func TestLoginAndLogout(t *testing.T) {
 	// the registration stays
 	if err := c.Login(t.Context()); err != nil || len(w.registrations) != 1 {
 		t.Errorf("login again: %v, %d registrations", err, len(w.registrations))
+	}
+}
+
+// A server that no longer knows a scope of an earlier grant is not asked for it for
+// ever.
+func TestScopesThatAreGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client()
+	wantCall(t, c, "write", http.StatusOK)
+	w.hook("GET /authorize", func(rw http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if !strings.Contains(q.Get("scope"), "write") {
+			w.serveAS(rw, r)
+			return
+		}
+		http.Redirect(rw, r, q.Get("redirect_uri")+"?error=invalid_scope&iss="+w.as.URL+"&state="+q.Get("state"), http.StatusFound)
+	})
+	w.expire()
+	w.locked(func() { clear(w.refresh) })
+	var refused *ServerError
+	if _, err := call(t.Context(), c, ""); !errors.As(err, &refused) || refused.Code != "invalid_scope" {
+		t.Fatalf("error %v", err)
+	}
+	w.advance(askPause)
+	wantCall(t, c, "", http.StatusOK)
+}
+
+// Another process refreshed while this one was on its way: its token is used.
+func TestC6_AnotherProcessWasFaster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store := NewMemoryStore()
+	one, two := w.client(func(o *Options) { o.Store = store }), w.client(func(o *Options) { o.Store = store })
+	wantCall(t, one, "", http.StatusOK)
+	wantCall(t, two, "", http.StatusOK)
+	used := one.session.current().AccessToken
+	w.expire()
+	wantCall(t, one, "", http.StatusOK)
+	p, err := two.discover(t.Context(), challenge{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := two.refreshStored(t.Context(), used, p)
+	if err != nil || g.AccessToken != one.session.current().AccessToken || len(w.tokens) != 2 {
+		t.Errorf("%v, %d token requests", err, len(w.tokens))
 	}
 }

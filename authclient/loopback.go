@@ -68,7 +68,7 @@ func (l *Loopback) listen(ctx context.Context, port string) (Attempt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the browser: %w", err)
 	}
-	a := &loopbackAttempt{loopback: l, host: listener.Addr().String(), arrived: make(chan url.Values, 1)}
+	a := &loopbackAttempt{loopback: l, listener: listener, host: listener.Addr().String(), arrived: make(chan url.Values, 1)}
 	a.server = &http.Server{Handler: a, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 		MaxHeaderBytes: 64 << 10}
 	go func() { _ = a.server.Serve(listener) }()
@@ -78,6 +78,7 @@ func (l *Loopback) listen(ctx context.Context, port string) (Attempt, error) {
 // loopbackAttempt is a listener for one answer.
 type loopbackAttempt struct {
 	loopback *Loopback
+	listener net.Listener
 	host     string
 	server   *http.Server
 	arrived  chan url.Values
@@ -142,10 +143,12 @@ func (a *loopbackAttempt) show(ctx context.Context, authorizationURL string) err
 func (a *loopbackAttempt) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if err := a.server.Shutdown(ctx); err != nil {
-		return a.server.Close()
+	err := a.server.Shutdown(ctx)
+	if err != nil {
+		err = a.server.Close()
 	}
-	return nil
+	_ = a.listener.Close() // the server may not have come to know it
+	return err
 }
 
 // ServeHTTP takes one answer: a GET of the redirect URI, at this very address (so that

@@ -15,9 +15,10 @@ const refreshTimeout = 60 * time.Second
 
 // refreshAt refreshes g with its own authorization server (rules C2, C5, C6). p is
 // where the MCP server says that tokens come from, nil to find out: when that is not
-// where g is from, g is not sent (MM-13). nil means that g can no longer be
+// where g is from, g is not sent (MM-13). unwanted is the access token that will not do:
+// another one that is stored meanwhile will. nil means that g can no longer be
 // refreshed.
-func (c *Client) refreshAt(ctx context.Context, g *grant, p *place) (*grant, error) {
+func (c *Client) refreshAt(ctx context.Context, g *grant, unwanted string, p *place) (*grant, error) {
 	if err := c.session.resting(c.o.Now()); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (c *Client) refreshAt(ctx context.Context, g *grant, p *place) (*grant, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 	defer cancel()
-	next, err := c.refreshLocked(ctx, g, p.server)
+	next, err := c.refreshLocked(ctx, g, unwanted, p.server)
 	if unlockErr := unlock(); unlockErr != nil {
 		c.o.Log.WarnContext(ctx, "could not unlock the stored tokens", slog.Any("error", unlockErr))
 	}
@@ -48,12 +49,12 @@ func (c *Client) refreshAt(ctx context.Context, g *grant, p *place) (*grant, err
 
 // refreshLocked reads the store again before it asks: whoever had the lock before
 // may have refreshed.
-func (c *Client) refreshLocked(ctx context.Context, g *grant, as *authorizationServer) (*grant, error) {
+func (c *Client) refreshLocked(ctx context.Context, g *grant, unwanted string, as *authorizationServer) (*grant, error) {
 	now, err := c.loadGrant(ctx, c.pointerOf(g))
 	if err != nil || now == nil {
 		return nil, err
 	}
-	if now.AccessToken != g.AccessToken && now.fresh(c.o.Now()) {
+	if now.AccessToken != unwanted && now.fresh(c.o.Now()) {
 		c.session.set(now)
 		return now, nil
 	}

@@ -38,7 +38,7 @@ func (c *Client) revive(ctx context.Context) (*grant, error) {
 	if g.RefreshToken == "" {
 		return c.whileAlive(g), nil
 	}
-	next, err := c.refreshAt(ctx, g, nil)
+	next, err := c.refreshAt(ctx, g, g.AccessToken, nil)
 	if alive := c.whileAlive(g); err != nil && alive != nil {
 		c.o.Log.WarnContext(ctx, "could not refresh; the access token still lives", slog.Any("error", err))
 		return alive, nil
@@ -125,7 +125,7 @@ func (c *Client) renew(ctx context.Context, used string, ch challenge) (*grant, 
 		return nil, err
 	}
 	if c.o.Machine == nil && !fresh {
-		if g, err = c.refreshStored(ctx, p); err != nil || g != nil {
+		if g, err = c.refreshStored(ctx, used, p); err != nil || g != nil {
 			return g, err
 		}
 	}
@@ -153,12 +153,12 @@ func (c *Client) brought(ctx context.Context, good func(*grant) bool) (*grant, e
 	return g, nil
 }
 
-func (c *Client) refreshStored(ctx context.Context, p *place) (*grant, error) {
+func (c *Client) refreshStored(ctx context.Context, used string, p *place) (*grant, error) {
 	g, err := c.stored(ctx)
 	if err != nil || g == nil || g.RefreshToken == "" {
 		return nil, err
 	}
-	return c.refreshAt(ctx, g, p)
+	return c.refreshAt(ctx, g, used, p)
 }
 
 // stepUp returns a grant with more scopes after a 403 insufficient_scope (rule C7).

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/ostiary-auth/ostiary/internal/netguard"
 )
 
 // maxReplay bounds the body of a request that is kept to be sent again.
@@ -74,6 +76,12 @@ func (c *Client) bearsToken(req *http.Request) bool {
 func (c *Client) pass(req *http.Request) (*http.Response, error) {
 	if hostPort(req.URL) == c.endpoint.ownHost {
 		return c.endpoint.own.RoundTrip(req)
+	}
+	if err := netguard.CheckHost(c.endpoint.reach, req.URL.Hostname()); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, refused("%s is a host that is not talked to", quoted(origin(req.URL)))
 	}
 	return c.endpoint.foreign.RoundTrip(req)
 }
