@@ -93,10 +93,12 @@ func (c *Client) attempt(ctx context.Context, p *place, scopes []string) (*grant
 		return nil, fmt.Errorf("prepare the login: %w", err)
 	}
 	defer func() { _ = a.Close() }()
-	if a.RedirectURI() != "" {
-		if err := c.checkCodeFlow(p.server); err != nil {
-			return nil, err
-		}
+	check := c.checkCodeFlow
+	if a.RedirectURI() == "" {
+		check = checkDeviceFlow
+	}
+	if err := check(p.server); err != nil {
+		return nil, err
 	}
 	id, err := c.clientFor(ctx, p.server, a.RedirectURI())
 	if err != nil {

@@ -70,10 +70,6 @@ func (c *Client) redeemDevice(ctx context.Context, a Attempt, w *wanted) (*token
 	if !ok {
 		return nil, time.Time{}, errors.New("the Authorizer gave no redirect URI")
 	}
-	as := w.place.server
-	if as.DeviceAuthorizationEndpoint == "" || as.TokenEndpoint == "" {
-		return nil, time.Time{}, fmt.Errorf("the authorization server %s has no device authorization grant", quoted(as.Issuer))
-	}
 	auth, err := c.askDevice(ctx, w)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -82,6 +78,15 @@ func (c *Client) redeemDevice(ctx context.Context, a Attempt, w *wanted) (*token
 		return nil, time.Time{}, fmt.Errorf("show the code: %w", err)
 	}
 	return c.poll(ctx, w, auth)
+}
+
+// checkDeviceFlow looks whether the server has the grant, before a client is registered
+// for it.
+func checkDeviceFlow(as *authorizationServer) error {
+	if as.DeviceAuthorizationEndpoint == "" || as.TokenEndpoint == "" {
+		return fmt.Errorf("%w: %s", ErrNoDeviceGrant, quoted(as.Issuer))
+	}
+	return nil
 }
 
 func (c *Client) askDevice(ctx context.Context, w *wanted) (*deviceAuthorization, error) {

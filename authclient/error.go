@@ -23,6 +23,9 @@ var (
 	// ErrCannotRegister reports an authorization server that knows none of the
 	// configured clients and registers no new one.
 	ErrCannotRegister = errors.New("no client is registered with the authorization server")
+	// ErrNoDeviceGrant reports a Device Authorizer and an authorization server without
+	// the device authorization grant (RFC 8628).
+	ErrNoDeviceGrant = errors.New("the authorization server has no device authorization grant")
 )
 
 // ServerError is what an authorization server answered instead of what was asked
