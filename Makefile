@@ -44,7 +44,7 @@ lint: ## gofmt, go vet, staticcheck
 
 .PHONY: check
 check: lint ## The quick look: lint, and the tests on SQLite without browser and npm
-	OSTIARY_TEST_POSTGRES=off $(GO) test $$($(GO) list ./... | grep -vE '/test/(e2e|interop|conformance|load)$$')
+	OSTIARY_TEST_POSTGRES=off $(GO) test $$($(GO) list ./... | grep -vE '/test/(e2e|interop|conformance|doctor|load)$$')
 	cd $(ROUTERS) && $(GO) test ./...
 
 .PHONY: test
@@ -84,8 +84,9 @@ bench: ## Go benchmarks with allocations; the middleware beside others
 	test/bench-gateway.sh
 
 .PHONY: docs
-docs: ## Write docs/configuration.md and docs/cli.md again from the code
+docs: ## Write docs/configuration.md, docs/cli.md and docs/doctor.md again from the code
 	$(GO) test ./internal/config ./cmd/ostiary -run TestReferenceIsCurrent -update
+	$(GO) test ./test/doctor -run TestDocument -update
 
 .PHONY: clean
 clean: ## Remove what the targets made

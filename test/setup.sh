@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this machine lacks: PostgreSQL and Chromium
-# with apt as root, npm packages in the folders named as arguments. Where it may
-# not install, it says what will be skipped; with CI=true that is an error.
+# Installs what the tests need and this machine lacks: PostgreSQL, Chromium and
+# nginx with apt as root, npm packages in the folders named as arguments. Where it
+# may not install, it says what will be skipped; with CI=true that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,10 +19,12 @@ has_chromium() {
 	done
 	return 1
 }
+has_nginx() { command -v nginx >/dev/null || [[ -x /usr/sbin/nginx ]]; }
 
 packages=()
 has_postgres || packages+=(postgresql)
 has_chromium || packages+=(chromium)
+has_nginx || packages+=(nginx-light)
 command -v npm >/dev/null || packages+=(npm)
 command -v curl >/dev/null || packages+=(curl)
 if ((${#packages[@]})) && [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; then
@@ -32,6 +34,7 @@ if ((${#packages[@]})) && [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; th
 	apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null || true
 fi
 has_postgres || missing "no PostgreSQL (initdb, postgres): the PostgreSQL half of the tests is skipped"
+has_nginx || missing "no nginx: the tests of ostiary doctor fail"
 has_chromium || missing "no Chromium: the browser tests are skipped"
 
 for folder in "$@"; do

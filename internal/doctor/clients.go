@@ -114,18 +114,17 @@ func (t *table) Client(id string) (Client, bool) {
 	return t.Clients[i], true
 }
 
-// breaks reports whether a client notices a finding.
-func (t *table) breaks(client, check string) bool {
-	return slices.ContainsFunc(t.Breaks[check], func(e effect) bool {
-		return slices.Contains(e.Who, "*") || slices.Contains(e.Who, client)
-	})
-}
-
-// affected lists who breaks on a finding, in words.
-func (t *table) affected(check string) []Affected {
+// affected lists who breaks on a finding, in words: everybody, or the client of
+// this id alone.
+func (t *table) affected(check, only string) []Affected {
 	var list []Affected
 	for _, e := range t.Breaks[check] {
-		list = append(list, Affected{Name: t.names(e.Who), How: e.How})
+		switch {
+		case only == "":
+			list = append(list, Affected{Name: t.names(e.Who), How: e.How})
+		case slices.Contains(e.Who, "*") || slices.Contains(e.Who, only):
+			list = append(list, Affected{Name: t.names([]string{only}), How: e.How})
+		}
 	}
 	return list
 }

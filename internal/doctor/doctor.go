@@ -213,6 +213,9 @@ func (x *examination) recognise(ctx context.Context) {
 // run runs a check, unless what it needs is broken.
 func (x *examination) run(ctx context.Context, c Check) Finding {
 	out := x.outcome(ctx, c)
+	if from := x.readFrom(c.Hop); from != nil && out.Asked == "" && (out.State == Broken || out.State == Warn) {
+		out = out.on(from)
+	}
 	x.state[c.ID] = out.State
 	f := Finding{ID: c.ID, Hop: c.Hop, Title: c.Title, State: out.State,
 		Asked: x.secrets.clean(out.Asked), Came: x.secrets.clean(out.Came), Why: x.secrets.clean(out.Why)}
@@ -223,9 +226,20 @@ func (x *examination) run(ctx context.Context, c Check) Finding {
 	if out.Fix != "" {
 		f.Fix = x.secrets.clean(out.Fix)
 	}
-	f.Clients = knowledge().affected(c.ID)
-	f.Elsewhere = x.o.As != "" && !knowledge().breaks(x.o.As, c.ID)
+	f.Clients = knowledge().affected(c.ID, x.o.As)
+	f.Elsewhere = x.o.As != "" && len(f.Clients) == 0
 	return f
+}
+
+// readFrom is the answer that a hop's findings are about when they name no other.
+func (x *examination) readFrom(h Hop) *exchange {
+	switch h {
+	case HopResource:
+		return x.resourceFrom
+	case HopIssuer:
+		return x.issuerFrom
+	}
+	return nil
 }
 
 func (x *examination) outcome(ctx context.Context, c Check) Outcome {

@@ -8,10 +8,12 @@ import (
 
 // facts are what the examination has learnt from documents.
 type facts struct {
-	resourceDoc document
+	resourceDoc  document
+	resourceFrom *exchange
 	// issuer is as the MCP server spells it, or as the operator did.
-	issuer    string
-	issuerDoc document
+	issuer     string
+	issuerDoc  document
+	issuerFrom *exchange
 }
 
 func (x *examination) issuerURL() *url.URL {

@@ -188,7 +188,7 @@ func checkMetadataServed(ctx context.Context, x *examination) Outcome {
 	if i < 0 {
 		return broken("none of the places has a document (%s)", statuses(answers)).on(answers[0])
 	}
-	x.issuerDoc = parseDocument(answers[i].body)
+	x.issuerDoc, x.issuerFrom = parseDocument(answers[i].body), answers[i]
 	if forms[i].name != "RFC 8414" {
 		return warn("only as OpenID configuration: clients that know RFC 8414 alone find nothing").on(answers[i]).
 			fix("Serve the document at %s too.", forms[0].url)

@@ -171,7 +171,7 @@ func checkResourceServed(ctx context.Context, x *examination) Outcome {
 	forms, answers := x.resourceForms(ctx)
 	for i, e := range answers {
 		if e.status == http.StatusOK {
-			x.resourceDoc = parseDocument(e.body)
+			x.resourceDoc, x.resourceFrom = parseDocument(e.body), e
 			if i == len(answers)-1 && forms[i].name == "root" {
 				return warn("only the root form is served, not the one of the path").on(e).
 					fix("Serve the document at %s too.", forms[i-1].url)

@@ -133,6 +133,9 @@ func (t *textWriter) finding(f Finding) {
 		t.line("", f.Came)
 		return
 	}
+	if f.Elsewhere {
+		return
+	}
 	t.line("asked", f.Asked)
 	t.line("came", f.Came)
 	for _, c := range f.Clients {

@@ -46,7 +46,7 @@ const configuration = `daemon off; master_process off; worker_processes 1;
 pid %[1]s/nginx.pid; error_log stderr warn;
 events {}
 http {
-	access_log off; default_type text/plain;
+	access_log off; server_tokens off; default_type text/plain;
 	client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy; fastcgi_temp_path %[1]s/fastcgi; uwsgi_temp_path %[1]s/uwsgi; scgi_temp_path %[1]s/scgi;
 	proxy_http_version 1.1; proxy_set_header Accept-Encoding "";
 	sub_filter_types application/json; sub_filter_once off;
