@@ -45,6 +45,8 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	// sent are the secrets of the request, which an error must not repeat.
+	sent []string
 }
 
 // errTooLarge reports a body beyond maxBody.
@@ -173,7 +175,11 @@ func (e *endpoint) postForm(ctx context.Context, as *authorizationServer, what, 
 			return nil, fmt.Errorf("authenticate to the %s endpoint: %w", what, err)
 		}
 	}
-	return e.post(ctx, what, raw, header, []byte(form.Encode()))
+	a, err := e.post(ctx, what, raw, header, []byte(form.Encode()))
+	if err == nil {
+		a.sent = secretsOf(form, header)
+	}
+	return a, err
 }
 
 // token sends r to the server's token endpoint. The error of an answer is a

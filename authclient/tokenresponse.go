@@ -113,8 +113,9 @@ func readExpiry(o strictjson.Object, now time.Time) time.Time {
 func readServerError(what string, a *answer, now time.Time) *ServerError {
 	e := &ServerError{Endpoint: what, Status: a.status, RetryAfter: readRetryAfter(a.header, now)}
 	if o, err := readObject(a.body); err == nil {
-		e.Code, _ = o.Str("error")
-		e.Description, _ = o.Str("error_description")
+		code, _ := o.Str("error")
+		description, _ := o.Str("error_description")
+		e.Code, e.Description = a.withoutEchoes(code), a.withoutEchoes(description)
 	}
 	return e
 }
