@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 
@@ -152,7 +153,7 @@ func (c *cli) authorizer(f *callerFlags) authclient.Authorizer {
 		return &authclient.Paste{In: c.in, Out: c.err}
 	}
 	return &authclient.Loopback{Open: c.openBrowser, Notify: func(authorizationURL string) {
-		_, _ = fmt.Fprintf(c.err, "Your browser opens to ask you. If it does not, open this address on this machine:\n\n  %s\n\n",
+		_, _ = fmt.Fprintf(c.err, "Your browser opens to ask you. If it does not, open this address on this machine, or\nstart again with --no-browser to use another one:\n\n  %s\n\n",
 			terminalLine(authorizationURL))
 	}}
 }
@@ -183,10 +184,14 @@ func (f *callerFlags) explain(err error, server string) error {
 		return withHint(err, "there is nothing to log in to; ostiary call %s lists its tools", server)
 	case errors.Is(err, authclient.ErrDenied):
 		return withHint(err, "run it again to be asked again")
+	case errors.Is(err, authclient.ErrNoAnswer), f.noBrowser && errors.Is(err, io.EOF):
+		return withHint(err, "run it again; --no-browser is for a machine that has no browser, and waits for what you paste")
+	case errors.Is(err, authclient.ErrNoDeviceGrant):
+		return withHint(err, "leave --device out; --no-browser works with every server")
 	case errors.Is(err, authclient.ErrCannotRegister):
 		return withHint(err, "ask who runs it for a client, and add --client-id ID --issuer URL")
 	case errors.Is(err, authclient.ErrRefused):
-		return withHint(err, "ostiary doctor %s looks at each step; --allow-private lets a server of your own network name its neighbours", server)
+		return withHint(err, "ostiary doctor %s looks at each step; --allow-private is for servers that may name addresses of your own network", server)
 	case errors.As(err, &answer) && answer.Temporary():
 		return withHint(err, "try again later; what is stored stays")
 	}
