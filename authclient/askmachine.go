@@ -26,7 +26,7 @@ func (c *Client) askMachine(ctx context.Context, p *place, scopes []string) (*gr
 	if p.server.TokenEndpoint == "" {
 		return nil, fmt.Errorf("the authorization server %s has no token endpoint", quoted(p.server.Issuer))
 	}
-	key, stored, err := c.newProver(p.server)
+	key, stored, err := c.newProver(p)
 	if err != nil {
 		return nil, err
 	}

@@ -49,14 +49,16 @@ func (c *Client) authorize(ctx context.Context, p *place, scopes []string, r req
 	return g, err
 }
 
-// registrationRefused reports that the server no longer knows a client that dynamic
-// registration made, and forgets it.
+// registrationRefused forgets a client that dynamic registration made and that the
+// server seems not to know any more, and reports whether to try again at once.
 func (c *Client) registrationRefused(ctx context.Context, err error, as *authorizationServer) bool {
 	var refused *clientRefusedError
 	if !errors.As(err, &refused) {
 		return false
 	}
-	return c.forgetRegistration(ctx, as.Issuer, refused.clientID) == nil
+	forgot, storeErr := c.forgetRegistration(ctx, as.Issuer, refused.clientID)
+	// who did not come back is not asked once more; the next attempt begins anew
+	return forgot && storeErr == nil && !errors.Is(err, ErrNoAnswer)
 }
 
 // forgetScopes forgets what an earlier grant had when the server no longer knows some
@@ -104,7 +106,7 @@ func (c *Client) attempt(ctx context.Context, p *place, scopes []string) (*grant
 	if err != nil {
 		return nil, err
 	}
-	key, stored, err := c.newProver(p.server)
+	key, stored, err := c.newProver(p)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,9 @@ func newEndpoint(server *url.URL, o Options) *endpoint {
 	return e
 }
 
-// HTTPClient returns an http.Client whose transport is c.
+// HTTPClient returns an http.Client whose transport is c. Do not give it a Timeout, nor
+// a first request a short context: a request that opens the browser lasts as long as
+// the person does. Or call Login before.
 func (c *Client) HTTPClient() *http.Client { return &http.Client{Transport: c} }
 
 // TokenSource returns a source of access tokens for the MCP server: the stored one,

@@ -31,6 +31,8 @@ type place struct {
 	resource string
 	// scopes is scopes_supported of the resource.
 	scopes []string
+	// bound is dpop_bound_access_tokens_required.
+	bound  bool
 	issuer string
 	// server is nil until asked for.
 	server *authorizationServer
@@ -130,11 +132,11 @@ func (c *Client) documentPlaces(ch challenge) ([]documentPlace, error) {
 // readResource applies RFC 9728 §3.3: of a document that is of another resource,
 // nothing may be used (MM-10).
 func (c *Client) readResource(body []byte, at documentPlace) (*place, error) {
-	if _, err := readObject(body); err != nil {
+	o, err := readObject(body)
+	if err != nil {
 		return nil, fmt.Errorf("protected resource metadata at %s: %w", quoted(at.url), err)
 	}
 	var doc metadata.ProtectedResource
-	var err error
 	for _, resource := range c.acceptable(at.of) {
 		if doc, err = metadata.ParseProtectedResource(body, resource); err == nil {
 			break
@@ -143,7 +145,7 @@ func (c *Client) readResource(body []byte, at documentPlace) (*place, error) {
 	if err != nil {
 		return nil, refused("%s", printable(err.Error()))
 	}
-	p := &place{resource: doc.Resource}
+	p := &place{resource: doc.Resource, bound: string(o.Get("dpop_bound_access_tokens_required")) == "true"}
 	for _, s := range doc.ScopesSupported {
 		if oauth.IsScopeToken(s) {
 			p.scopes = append(p.scopes, s)

@@ -3,7 +3,9 @@ package authclient
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -383,5 +385,38 @@ func TestC6_AnotherProcessWasFaster(t *testing.T) {
 	g, err := two.refreshStored(t.Context(), used, p)
 	if err != nil || g.AccessToken != one.session.current().AccessToken || len(w.tokens) != 2 {
 		t.Errorf("%v, %d token requests", err, len(w.tokens))
+	}
+}
+
+// A resource that takes no bearer tokens gets others without being asked for.
+func TestResourceThatWantsDPoP(t *testing.T) {
+	t.Parallel()
+	for _, bound := range []bool{true, false} {
+		w := newWorld(t)
+		w.resource = with(w.resource, "dpop_bound_access_tokens_required", bound)
+		w.server = with(w.server, "dpop_signing_alg_values_supported", []string{"ES256"})
+		wantCall(t, w.client(), "", http.StatusOK)
+		if got := w.tokenHeaders[0].Get("DPoP") != ""; got != bound || w.authorizations[0].Has("dpop_jkt") != bound {
+			t.Errorf("required %t: proof %t", bound, got)
+		}
+	}
+}
+
+func TestC8_RegisteredPort(t *testing.T) {
+	t.Parallel()
+	free, err := (&Loopback{}).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	uri, _ := url.Parse(free.RedirectURI())
+	_ = free.Close()
+	port, _ := strconv.ParseUint(uri.Port(), 10, 16)
+	a, err := (&Loopback{Port: uint16(port)}).beginAt(t.Context(), "http://127.0.0.1:1/callback")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close() }()
+	if a.RedirectURI() != uri.String() {
+		t.Errorf("redirect URI %s, want %s", a.RedirectURI(), uri)
 	}
 }

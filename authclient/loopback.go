@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,10 @@ type Loopback struct {
 	Open func(ctx context.Context, authorizationURL string) error
 	// Path is the redirect URI's path. Default "/callback".
 	Path string
+	// Port is the redirect URI's port, for a client that is registered with one and a
+	// server that does not ignore it (RFC 8252 §7.3). Default: one that the system
+	// chooses, each time another.
+	Port uint16
 	// Timeout bounds how long the browser may stay away. Default 5 minutes.
 	Timeout time.Duration
 	// Notify, when set, is told the URL before the browser is opened, for who must
@@ -32,14 +37,16 @@ type Loopback struct {
 	Notify func(authorizationURL string)
 }
 
-// Begin implements Authorizer: it listens on a port that the system chooses.
-func (l *Loopback) Begin(ctx context.Context) (Attempt, error) { return l.listen(ctx, "0") }
+// Begin implements Authorizer: it listens for the answer.
+func (l *Loopback) Begin(ctx context.Context) (Attempt, error) {
+	return l.listen(ctx, strconv.Itoa(int(l.Port)))
+}
 
 // beginAt implements redirector: it listens where it listened before, or anywhere if
 // that is taken.
 func (l *Loopback) beginAt(ctx context.Context, redirectURI string) (Attempt, error) {
 	u, err := url.Parse(redirectURI)
-	if err != nil || u.Hostname() != loopbackHost || u.Path != l.path() {
+	if err != nil || u.Hostname() != loopbackHost || u.Path != l.path() || l.Port != 0 {
 		return l.Begin(ctx)
 	}
 	a, err := l.listen(ctx, u.Port())

@@ -3,12 +3,14 @@ package authclient
 import "encoding/json"
 
 // newProver makes a key for a grant to come, and what is stored of it, where the
-// caller wants tokens bound to one and the server can. Neither: a bearer token.
-func (c *Client) newProver(as *authorizationServer) (*proofKey, json.RawMessage, error) {
-	if !c.o.DPoP {
+// caller wants tokens bound to one, or the MCP server takes no others (RFC 9728 §2,
+// dpop_bound_access_tokens_required), and the authorization server can. Otherwise it is
+// a bearer token.
+func (c *Client) newProver(p *place) (*proofKey, json.RawMessage, error) {
+	if !c.o.DPoP && !p.bound {
 		return nil, nil, nil
 	}
-	if !canDPoP(as) {
+	if as := p.server; !canDPoP(as) {
 		if c.o.RequireDPoP {
 			return nil, nil, refused("the authorization server %s does not say that it supports DPoP with ES256", quoted(as.Issuer))
 		}

@@ -138,8 +138,10 @@ func (c *Client) afterRefused(ctx context.Context, g *grant, err error) (*grant,
 	case "invalid_grant":
 		return nil, c.dropTokens(ctx, g)
 	case "invalid_client", "unauthorized_client":
-		if err := c.forgetRegistration(ctx, g.Issuer, g.ClientID); err != nil {
-			return nil, err
+		forgot, storeErr := c.forgetRegistration(ctx, g.Issuer, g.ClientID)
+		if storeErr != nil || !forgot { // a client of the caller's: its secret is to be mended, not the login
+			c.session.rest(err, 0, c.o.Now())
+			return nil, errors.Join(err, storeErr)
 		}
 		return nil, c.dropTokens(ctx, g)
 	}

@@ -291,6 +291,59 @@ func TestC5_StaleRegistrationAtCode(t *testing.T) {
 	}
 }
 
+// A client of the caller's that the server refuses keeps its tokens: its secret is
+// wrong, and a login would not mend it.
+func TestC5_RegisteredClientRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client(func(o *Options) {
+		o.Registered = []RegisteredClient{{Issuer: w.as.URL, ClientID: "known", ClientSecret: "s"}}
+	})
+	wantCall(t, c, "", http.StatusOK)
+	w.advance(time600)
+	w.hook("POST /token", answerJSON(401, `{"error":"invalid_client"}`))
+	for range 2 {
+		var refused *ServerError
+		if _, err := call(t.Context(), c, ""); !errors.As(err, &refused) || refused.Code != "invalid_client" {
+			t.Fatalf("error %v", err)
+		}
+	}
+	w.locked(func() { delete(w.hooks, "POST /token") })
+	w.advance(time.Minute)
+	wantCall(t, c, "", http.StatusOK)
+	if len(w.authorizations) != 1 {
+		t.Errorf("%d authorizations", len(w.authorizations))
+	}
+}
+
+// A person who does not come back, because the server does not know the client any
+// more and could only show a page, is not asked twice; the next login registers.
+func TestC5_StaleRegistrationAtAuthorize(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	lost := false
+	open := func(ctx context.Context, u string) error {
+		if lost {
+			w.locked(func() { w.n++ })
+			return nil
+		}
+		return browse(ctx, u)
+	}
+	c := w.client(func(o *Options) { o.Authorizer = &Loopback{Open: open, Timeout: 20 * time.Millisecond} })
+	if err := c.Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lost = true
+	before := w.n
+	if err := c.Login(t.Context()); !errors.Is(err, ErrNoAnswer) || w.n != before+1 || len(w.registrations) != 1 {
+		t.Fatalf("%v, opened %d times, %d registrations", err, w.n-before, len(w.registrations))
+	}
+	lost = false
+	if err := c.Login(t.Context()); err != nil || len(w.registrations) != 2 {
+		t.Errorf("%v, %d registrations", err, len(w.registrations))
+	}
+}
+
 // C5: an entry under the wrong key is not believed.
 func TestC5_MisplacedEntry(t *testing.T) {
 	t.Parallel()

@@ -80,14 +80,15 @@ func (c *Client) authOf(ctx context.Context, as *authorizationServer, clientID s
 	return r.auth(), nil
 }
 
-// forgetRegistration forgets what dynamic registration made, if clientID is it.
-func (c *Client) forgetRegistration(ctx context.Context, issuer, clientID string) error {
+// forgetRegistration forgets what dynamic registration made, and reports whether
+// clientID was it: a client of the caller's stays what it is.
+func (c *Client) forgetRegistration(ctx context.Context, issuer, clientID string) (bool, error) {
 	r, err := c.loadRegistration(ctx, issuer)
 	if err != nil || r == nil || r.ClientID != clientID {
-		return err
+		return false, err
 	}
-	c.o.Log.InfoContext(ctx, "the registration is no longer valid", slog.String("issuer", issuer), slog.String("client_id", clientID))
-	return c.o.Store.Delete(ctx, c.clientKey(issuer))
+	c.o.Log.InfoContext(ctx, "the registration is no longer valid", slog.String("issuer", issuer), slog.String("client_id", printable(clientID)))
+	return true, c.o.Store.Delete(ctx, c.clientKey(issuer))
 }
 
 // registrationRequest is the body of a registration (RFC 7591 §2; rule C10).
