@@ -239,6 +239,31 @@ func TestAdaptersAreApart(t *testing.T) {
 	}
 }
 
+// A program with the client library compiles two foreign modules: the types of
+// x/oauth2, and the addresses that are not talked to.
+func TestClientLibraryIsLight(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range all(t) {
+		if short(p.ImportPath) != "authclient" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			first, _, _ := strings.Cut(dep, "/")
+			if short(dep) != "" || !strings.Contains(first, ".") || first == "vendor" {
+				continue
+			}
+			if !strings.HasPrefix(dep, "golang.org/x/oauth2") && dep != "code.dny.dev/ssrf" {
+				t.Errorf("authclient reaches %s", dep)
+			}
+			seen[first] = true
+		}
+	}
+	if !seen["golang.org"] || !seen["code.dny.dev"] {
+		t.Errorf("found %v only", seen)
+	}
+}
+
 func TestVocabularyIsStandardLibraryOnly(t *testing.T) {
 	t.Parallel()
 	for _, p := range all(t) {
