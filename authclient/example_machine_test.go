@@ -2,24 +2,26 @@ package authclient_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 
 	"github.com/ostiary-auth/ostiary/authclient"
 )
 
-// A nightly job calls an MCP server with a client of its own, which the operator of the
-// authorization server has added: nobody is asked.
+// A job that nobody watches is a client of its own. Its secret is sent to the issuer
+// that it is configured with and nowhere else, whatever the MCP server says.
 func ExampleClientCredentials() {
 	server := demo()
 	defer server.Close()
 	client, err := authclient.New(authclient.Options{
 		Server: server.URL + "/mcp",
 		Machine: &authclient.ClientCredentials{Client: authclient.RegisteredClient{
-			Issuer:       server.URL, // the secret is sent nowhere else
-			ClientID:     "nightly-report",
-			ClientSecret: "read from where the job keeps secrets",
+			Issuer: server.URL, ClientID: "nightly-report", ClientSecret: "from your secret store",
 		}},
 	})
 	if err != nil {
@@ -34,61 +36,38 @@ func ExampleClientCredentials() {
 	// Output: 200 OK
 }
 
-// The same with a private key, which never leaves the program (private_key_jwt). Its
-// public half is registered with the authorization server.
-func ExampleParseSigningKey() {
-	pem, err := os.ReadFile("/run/secrets/nightly-report.pem")
+// A client with a key has no secret that could leak: it signs an assertion each time
+// (private_key_jwt). The key may be in a device, too: Signer is any crypto.Signer, and
+// ParseSigningKey reads one from a file.
+func ExampleSigningKey() {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		log.Fatal(err)
 	}
-	key, err := authclient.ParseSigningKey(pem)
-	if err != nil {
-		log.Fatal(err)
-	}
-	key.ID = "2026-11" // the kid it is registered with
-	client, err := authclient.New(authclient.Options{
-		Server: "https://mcp.example.com/mcp",
-		Machine: &authclient.ClientCredentials{Client: authclient.RegisteredClient{
-			Issuer: "https://id.example.com", ClientID: "nightly-report", Key: key}},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	_ = client.HTTPClient()
+	machine := &authclient.ClientCredentials{Client: authclient.RegisteredClient{
+		Issuer: "https://auth.example.com", ClientID: "nightly-report", Key: &authclient.SigningKey{ID: "2026-11", Signer: private}}}
+	_, err = authclient.New(authclient.Options{Server: "https://mcp.example.com/mcp", Machine: machine})
+	fmt.Println(err)
+	// Output: <nil>
 }
 
-// A program in Kubernetes has no secret: the cluster gives it a token, made for the
-// authorization server alone (a projected service account token with its issuer as the
-// audience), and renews the file.
-func ExampleWorkload() {
-	client, err := authclient.New(authclient.Options{
-		Server: "https://mcp.example.com/mcp",
-		Machine: &authclient.Workload{
-			Issuer: "https://id.example.com",
-			Token:  authclient.TokenFile("/var/run/secrets/tokens/mcp"),
-		},
-	})
+// A workload that its platform gives a token to (Kubernetes, a cloud, a build service)
+// needs no credential at all: the token, whose audience is the issuer, is exchanged.
+func ExampleTokenFile() {
+	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		log.Fatal(err)
 	}
-	_ = client.HTTPClient()
-}
-
-// An app whose people sign in at their employer's identity provider gets access to what
-// the employer allows, without a consent page at each MCP server.
-func ExampleEnterprise() {
-	client, err := authclient.New(authclient.Options{
-		Server:  "https://mcp.example.com/mcp",
-		Account: "ada@corp.example", // one Client for each person
-		Machine: &authclient.Enterprise{
-			IdentityProvider: authclient.RegisteredClient{Issuer: "https://login.corp.example", ClientID: "notebook-at-idp"},
-			SubjectToken:     func(context.Context) (authclient.Secret, error) { return "the ID token of the person's sign-in", nil },
-			Client: authclient.RegisteredClient{Issuer: "https://id.example.com", ClientID: "notebook",
-				ClientSecret: "read from where the app keeps secrets"},
-		},
-	})
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "token") // as a projected volume has it
+	if err := os.WriteFile(file, []byte("eyJ…\n"), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	workload := &authclient.Workload{Issuer: "https://auth.example.com", Token: authclient.TokenFile(file)}
+	token, err := workload.Token(context.Background()) // read again each time, as platforms renew it
 	if err != nil {
 		log.Fatal(err)
 	}
-	_ = client.HTTPClient()
+	fmt.Println(token, len(token.Reveal()) > 0)
+	// Output: [redacted] true
 }

@@ -24,6 +24,7 @@ type callerFlags struct {
 	metadataURL           string
 	scopes                []string
 	device, noBrowser     bool
+	callbackPort          uint16
 	issuerSlash           bool
 	allowPrivate, verbose bool
 }
@@ -48,6 +49,7 @@ func (f *callerFlags) defineAsking(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.scopes, "scope", nil, "`scope` to ask for besides what the server asks for (repeatable)")
 	fs.BoolVar(&f.noBrowser, "no-browser", false, "print the address to open, on any machine, and read back where the browser ended")
 	fs.BoolVar(&f.device, "device", false, "show a code to type on another machine, where the authorization server can")
+	fs.Uint16Var(&f.callbackPort, "callback-port", 0, "`port` the browser comes back to, for a client registered with http://127.0.0.1:PORT/callback; default: any")
 }
 
 // hideServeFlags takes the place of the flags that stand for settings of serve.
@@ -77,6 +79,8 @@ func (f *callerFlags) check(cmd *cobra.Command) error {
 		return withHint(usagef("--client-id and --client-metadata-url exclude one another"), "give one of them")
 	case f.device && f.noBrowser:
 		return withHint(usagef("--device and --no-browser exclude one another"), "give one of them")
+	case f.callbackPort != 0 && (f.device || f.noBrowser):
+		return withHint(usagef("--callback-port is for a browser on this machine"), "leave it out")
 	case f.secretFromStdin && f.noBrowser:
 		return withHint(usagef("--client-secret-stdin and --no-browser both read standard input"), "--device needs no answer from you")
 	}
@@ -152,7 +156,7 @@ func (c *cli) authorizer(f *callerFlags) authclient.Authorizer {
 	case f.noBrowser:
 		return &authclient.Paste{In: c.in, Out: c.err}
 	}
-	return &authclient.Loopback{Open: c.openBrowser, Notify: func(authorizationURL string) {
+	return &authclient.Loopback{Open: c.openBrowser, Port: f.callbackPort, Notify: func(authorizationURL string) {
 		_, _ = fmt.Fprintf(c.err, "Your browser opens to ask you. If it does not, open this address on this machine, or\nstart again with --no-browser to use another one:\n\n  %s\n\n",
 			terminalLine(authorizationURL))
 	}}

@@ -259,6 +259,7 @@ func TestLoginMistakes(t *testing.T) {
 		{"two clients", []string{"login", "--client-id", "x", "--issuer", "https://a.example", "--client-metadata-url", "https://c.example/x", "https://mcp.example.com/mcp"}, exitUsage, "exclude one another"},
 		{"a document without path", []string{"login", "--client-metadata-url", "https://c.example", "https://mcp.example.com/mcp"}, exitUsage, "--client-metadata-url"},
 		{"two ways to ask", []string{"login", "--device", "--no-browser", "https://mcp.example.com/mcp"}, exitUsage, "exclude one another"},
+		{"a port for no browser", []string{"login", "--callback-port", "7777", "--device", "https://mcp.example.com/mcp"}, exitUsage, "--callback-port is for"},
 		{"standard input twice", []string{"login", "--client-id", "x", "--issuer", "https://a.example", "--client-secret-stdin", "--no-browser", "https://mcp.example.com/mcp"}, exitUsage, "both read standard input"},
 		{"memory without --print", []string{"login", "--store", "memory", "https://mcp.example.com/mcp"}, exitUsage, "forgets the login"},
 		{"an unknown store", []string{"login", "--store", "cloud", "https://mcp.example.com/mcp"}, exitUsage, "hint: file, keyring or memory"},
