@@ -17,7 +17,8 @@ import (
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
 // shown are the packages that documents speak of.
-var shown = map[string]string{"resourceserver": "resourceserver", "mcpsdk": "resourceserver/mcpsdk", "mcpgo": "resourceserver/mcpgo"}
+var shown = map[string]string{"resourceserver": "resourceserver", "mcpsdk": "resourceserver/mcpsdk", "mcpgo": "resourceserver/mcpgo",
+	"authclient": "authclient", "filestore": "authclient/filestore", "keyringstore": "authclient/keyringstore"}
 
 // What documents show of Go is formatted, names nothing that is not there, and
 // compiles where it is a program.
@@ -28,7 +29,8 @@ func TestSnippetsOfDocuments(t *testing.T) {
 		exported[name] = exportedOf(t, folder)
 	}
 	snippets, programs := 0, 0
-	for _, doc := range []string{"README.md", "docs/protect-an-mcp-server.md", "docs/authorization-servers.md", "docs/gateway.md"} {
+	for _, doc := range []string{"README.md", "docs/protect-an-mcp-server.md", "docs/authorization-servers.md", "docs/gateway.md",
+		"docs/call-an-mcp-server.md"} {
 		if _, err := os.Stat(filepath.Join("..", doc)); err != nil {
 			continue // TestLinksOfDocuments knows which must be there
 		}
@@ -45,7 +47,7 @@ func TestSnippetsOfDocuments(t *testing.T) {
 			}
 		}
 	}
-	if snippets < 8 || programs < 1 {
+	if snippets < 14 || programs < 2 {
 		t.Errorf("%d snippets, %d of them programs: is the pattern still right?", snippets, programs)
 	}
 }
