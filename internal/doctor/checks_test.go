@@ -45,8 +45,8 @@ func TestClients(t *testing.T) {
 			t.Errorf("clients.json knows %s, which is no check", check)
 		}
 		for _, e := range effects {
-			if e.How == "" {
-				t.Errorf("%s: how does it show?", check)
+			if e.How == "" || len(e.Who) == 0 && e.Others == "" {
+				t.Errorf("%s: who breaks, and how does it show?", check)
 			}
 			for _, id := range e.Who {
 				if _, found := knowledge().Client(id); !found && id != "*" {

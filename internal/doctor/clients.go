@@ -49,8 +49,14 @@ type walk struct {
 	Passes []string `json:"passes"`
 	// Identity is how resource is compared: exact, parent or none.
 	Identity string `json:"identity"`
-	// Without is what it does without resource metadata: origin or stop.
+	// NamedAlone is set when it looks nowhere else once a place is named.
+	NamedAlone bool `json:"named_alone"`
+	// Without is what it does without resource metadata: stop, or take the MCP
+	// server's origin for the authorization server.
 	Without string `json:"without"`
+	// Fails is what it does when a place fails after which it does not go on to the
+	// next: the same two, default stop.
+	Fails string `json:"fails"`
 	// Forms are the forms of authorization server metadata that it tries.
 	Forms []string `json:"forms"`
 	// FormPasses are the statuses after which it tries the next form.
@@ -61,11 +67,13 @@ type walk struct {
 	PKCE string `json:"pkce"`
 }
 
-// effect is how a group of clients breaks on a finding; who is their ids, "*" for
-// all, nobody for what shows in no client.
+// effect is how a group of clients breaks on a finding.
 type effect struct {
+	// Who are their ids, "*" for all.
 	Who []string `json:"who"`
-	How string   `json:"how"`
+	// Others are further ones, in words, or who else notices.
+	Others string `json:"others"`
+	How    string `json:"how"`
 }
 
 // table is what the file holds.
@@ -121,25 +129,25 @@ func (t *table) affected(check, only string) []Affected {
 	for _, e := range t.Breaks[check] {
 		switch {
 		case only == "":
-			list = append(list, Affected{Name: t.names(e.Who), How: e.How})
+			list = append(list, Affected{Name: t.names(e), How: e.How})
 		case slices.Contains(e.Who, "*") || slices.Contains(e.Who, only):
-			list = append(list, Affected{Name: t.names([]string{only}), How: e.How})
+			list = append(list, Affected{Name: t.names(effect{Who: []string{only}}), How: e.How})
 		}
 	}
 	return list
 }
 
-func (t *table) names(ids []string) string {
-	switch {
-	case len(ids) == 0:
-		return "no client"
-	case slices.Contains(ids, "*"):
+func (t *table) names(e effect) string {
+	if slices.Contains(e.Who, "*") {
 		return "every client"
 	}
 	var names []string
-	for _, id := range ids {
+	for _, id := range e.Who {
 		c, _ := t.Client(id)
 		names = append(names, c.Name)
+	}
+	if e.Others != "" {
+		names = append(names, e.Others)
 	}
 	return strings.Join(names, ", ")
 }

@@ -130,7 +130,7 @@ func (p *player) resource(ctx context.Context, named string) (document, bool) {
 	var asked []string
 	for _, place := range p.client.Walk.Places {
 		u := places[place]
-		if u == "" || slices.Contains(asked, u) {
+		if u == "" || slices.Contains(asked, u) || place != "named" && named != "" && p.client.Walk.NamedAlone {
 			continue
 		}
 		asked = append(asked, u)
@@ -146,10 +146,15 @@ func (p *player) resource(ctx context.Context, named string) (document, bool) {
 			p.do("GET %s: 200, resource %s", u, d.text("resource"))
 			return d, true
 		}
-		if !passes(p.client.Walk.Passes, e) {
+		switch {
+		case passes(p.client.Walk.Passes, e):
+			p.do("GET %s: %s", u, short(e))
+		case p.client.Walk.Fails == "origin":
+			p.do("GET %s: %s", u, short(e))
+			return nil, true
+		default:
 			return nil, p.stop("GET %s: %s. It does not look further", u, short(e))
 		}
-		p.do("GET %s: %s, looks further", u, short(e))
 	}
 	if p.client.Walk.Without == "origin" {
 		return nil, true

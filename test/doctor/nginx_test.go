@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ type nginx struct {
 }
 
 // configuration of nginx: a folder, its ports, both backends, and what a fault changes.
-const configuration = `daemon off; master_process off; worker_processes 1;
+const configuration = `daemon off; worker_processes 1;
 pid %[1]s/nginx.pid; error_log stderr warn;
 events {}
 http {
@@ -84,7 +85,8 @@ func (n nginx) start(t *testing.T, ca *authority, server, issuer string) running
 	dir := t.TempDir()
 	ca.write(t, filepath.Join(dir, "server"), serverHost, n.certificate, n.withoutIntermediate)
 	ca.write(t, filepath.Join(dir, "issuer"), issuerHost, nil, false)
-	r := running{tls: freePort(t), plain: freePort(t)}
+	tls, plain := listen(t), listen(t)
+	r := running{tls: port(tls), plain: port(plain)}
 	text := fmt.Sprintf(configuration, dir, r.tls, r.plain, server, issuer, n.server, n.serverProxy, n.issuer, n.issuerProxy, n.from)
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -93,44 +95,56 @@ func (n nginx) start(t *testing.T, ca *authority, server, issuer string) running
 	var out bytes.Buffer
 	cmd := exec.Command(program, "-p", dir, "-c", file, "-e", "stderr")
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	// nginx inherits listeners by this variable, so that nobody takes its ports
+	cmd.ExtraFiles, cmd.Env = []*os.File{tls, plain}, append(os.Environ(), "NGINX=3;4;")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	_, _ = tls.Close(), plain.Close() // nginx has them; a closed one is what is wanted
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); <-ended }) // its master ends the worker
 	r.await(t, ended, &out, text)
 	return r
 }
 
-// await returns when nginx listens.
+// await returns when nginx answers.
 func (r running) await(t *testing.T, ended chan error, out *bytes.Buffer, text string) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(time.Minute)
-	for {
-		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", r.tls)); err == nil {
-			_ = conn.Close()
-			return
-		}
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("nginx ended: %v\n%s\n%s", err, out, text)
-		case <-deadline:
-			t.Fatal("nginx does not listen")
-		case <-tick.C:
-		}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Head(fmt.Sprintf("http://127.0.0.1:%d/", r.plain))
+	if err == nil {
+		_ = resp.Body.Close()
+		return
+	}
+	select {
+	case end := <-ended:
+		ended <- end
+		t.Fatalf("nginx ended: %v\n%s\n%s", end, out, text)
+	case <-time.After(time.Minute):
+		t.Fatalf("nginx does not answer: %v", err)
 	}
 }
 
-func freePort(t *testing.T) int {
+// listen opens a listener on a port that the system chooses.
+func listen(t *testing.T) *os.File {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	file, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func port(f *os.File) int {
+	l, err := net.FileListener(f)
+	if err != nil {
+		panic(err) // it is one that was just opened
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port
