@@ -1,0 +1,82 @@
+// Command mcpgo calls a tool of a protected MCP server with the client of
+// mark3labs/mcp-go. What has to do with authorization stands between the marks.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	// authorize:begin
+	"github.com/ostiary-auth/ostiary/authclient"
+	"github.com/ostiary-auth/ostiary/authclient/filestore"
+	// authorize:end
+)
+
+func main() {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		log.Fatal(err)
+	}
+	tokens := flag.String("tokens", filepath.Join(dir, "ostiary-example", "tokens"), "`directory` for tokens")
+	flag.Parse()
+	if flag.NArg() != 2 {
+		log.Fatal("usage: mcpgo [--tokens directory] MCP_URL tool")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	o := authclient.Options{Server: flag.Arg(0), Authorizer: &authclient.Loopback{}}
+	if err := run(ctx, os.Stdout, o, *tokens, flag.Arg(1)); err != nil {
+		log.Print(err)
+		os.Exit(1)
+	}
+}
+
+// run calls the tool. The first time a browser opens and somebody signs in, and once
+// more when the tool needs another permission.
+func run(ctx context.Context, out io.Writer, o authclient.Options, tokens, tool string) error {
+	// authorize:begin
+	store, err := filestore.New(tokens)
+	if err != nil {
+		return err
+	}
+	o.Store = store
+	authorized, err := authclient.New(o)
+	if err != nil {
+		return err
+	}
+	// authorize:end
+	c, err := client.NewStreamableHttpClient(o.Server,
+		transport.WithHTTPBasicClient(authorized.HTTPClient()), // authorize
+	)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	var hello mcp.InitializeRequest // of the newest revision that has one
+	hello.Params.ProtocolVersion, hello.Params.ClientInfo = "2025-11-25", mcp.Implementation{Name: "example", Version: "1.0.0"}
+	if _, err := c.Initialize(ctx, hello); err != nil {
+		return err
+	}
+	var call mcp.CallToolRequest
+	call.Params.Name = tool
+	result, err := c.CallTool(ctx, call)
+	if err != nil {
+		return err
+	}
+	for _, content := range result.Content {
+		if text, ok := content.(mcp.TextContent); ok {
+			fmt.Fprintf(out, "%q\n", text.Text) // quoted: a server's text may hold a terminal's commands
+		}
+	}
+	return nil
+}
