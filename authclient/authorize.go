@@ -95,7 +95,7 @@ func (c *Client) attempt(ctx context.Context, p *place, scopes []string) (*grant
 		return nil, fmt.Errorf("prepare the login: %w", err)
 	}
 	defer func() { _ = a.Close() }()
-	check := c.checkCodeFlow
+	check := checkCodeFlow
 	if a.RedirectURI() == "" {
 		check = checkDeviceFlow
 	}
@@ -154,7 +154,7 @@ type wanted struct {
 }
 
 // checkCodeFlow refuses a server without the code flow or PKCE.
-func (c *Client) checkCodeFlow(as *authorizationServer) error {
+func checkCodeFlow(as *authorizationServer) error {
 	if as.AuthorizationEndpoint == "" || as.TokenEndpoint == "" {
 		return fmt.Errorf("the authorization server %s has no authorization or no token endpoint", quoted(as.Issuer))
 	}

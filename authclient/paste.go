@@ -78,31 +78,32 @@ func (a *pasteAttempt) Authorize(ctx context.Context, authorizationURL string) (
 		if err != nil {
 			return nil, fmt.Errorf("read the pasted address: %w", err)
 		}
-		v, err := a.read(line, Secret(u.Query().Get("state")))
-		if err == nil {
+		v, wrong := a.read(line, Secret(u.Query().Get("state")))
+		if wrong == "" {
 			return v, nil
 		}
-		if _, err := fmt.Fprintf(a.paste.Out, "\n%s\nPaste the whole address: ", err); err != nil {
+		if _, err := fmt.Fprintf(a.paste.Out, "\n%s\nPaste the whole address: ", wrong); err != nil {
 			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("%w: no address was pasted that answers this login", ErrNoAnswer)
 }
 
-// read takes the address apart. It must be the redirect URI with an answer.
-func (a *pasteAttempt) read(line string, state Secret) (url.Values, error) {
+// read takes the address apart. It must be the redirect URI with an answer; if it is
+// not, wrong says why to the person.
+func (a *pasteAttempt) read(line string, state Secret) (v url.Values, wrong string) {
 	u, err := url.Parse(strings.TrimSpace(line))
 	if err != nil || u.Scheme != a.redirect.Scheme || u.Host != a.redirect.Host || u.Path != a.redirect.Path {
-		return nil, fmt.Errorf("This is not an address that begins with %s.", a.redirect)
+		return nil, fmt.Sprintf("This is not an address that begins with %s.", a.redirect)
 	}
-	v, err := url.ParseQuery(u.RawQuery)
+	v, err = url.ParseQuery(u.RawQuery)
 	if err != nil || len(v["state"]) != 1 {
-		return nil, errors.New("This address is not complete.")
+		return nil, "This address is not complete."
 	}
 	if !state.Equal(Secret(v.Get("state"))) {
-		return nil, errors.New("This address answers another login.")
+		return nil, "This address answers another login."
 	}
-	return v, nil
+	return v, ""
 }
 
 // readLine reads up to a line's end and no further, so that a later attempt finds what
