@@ -235,11 +235,16 @@ func (c *cli) print(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	return enc.Encode(v)
 }
 
-// table writes rows in aligned columns, the first of them the heading.
+// table writes rows in aligned columns, the first of them the heading. Cells may hold
+// foreign texts, such as the names of clients.
 func table(w io.Writer, rows ...[]string) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		_, _ = fmt.Fprintln(tw, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = escapeFor(cell, "")
+		}
+		_, _ = fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	_ = tw.Flush()
 }

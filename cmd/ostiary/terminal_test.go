@@ -95,3 +95,15 @@ func TestTerminalJSON(t *testing.T) {
 		})
 	}
 }
+
+// Cells of tables are foreign, too: a client chooses its name.
+func TestTableIsPrintable(t *testing.T) {
+	t.Parallel()
+	for name, text := range hostile {
+		var b strings.Builder
+		table(&b, []string{"NAME", "KIND"}, []string{text, "dynamic"})
+		if strings.Count(b.String(), "\n") != 2 || strings.ContainsFunc(b.String(), func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
+			t.Errorf("%s: %q", name, b.String())
+		}
+	}
+}
