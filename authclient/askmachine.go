@@ -31,7 +31,7 @@ func (c *Client) askMachine(ctx context.Context, p *place, scopes []string) (*gr
 		return nil, err
 	}
 	r, err := c.o.Machine.token(ctx, machineRequest{endpoint: c.endpoint, server: p.server, resource: p.resource,
-		scopes: scopes, prover: proving(key), now: c.o.Now})
+		scopes: scopes, prover: proving(key)})
 	if err == nil {
 		err = c.checkType(r, key != nil)
 	}

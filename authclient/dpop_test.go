@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"encoding/base64"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/url"
 	"testing"
@@ -36,15 +35,19 @@ func proofKeyFor(t testing.TB) *proofKey {
 // TestThumbprint has the key of RFC 9449 §4.1 and its thumbprint of §6.1.
 func TestThumbprint(t *testing.T) {
 	t.Parallel()
-	coordinate := func(s string) *big.Int {
-		b, err := base64.RawURLEncoding.DecodeString(s)
+	point := []byte{4}
+	for _, coordinate := range []string{"l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs", "9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA"} {
+		b, err := base64.RawURLEncoding.DecodeString(coordinate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return new(big.Int).SetBytes(b)
+		point = append(point, b...)
 	}
-	k, err := proofKeyOf(&ecdsa.PrivateKey{PublicKey: ecdsa.PublicKey{Curve: elliptic.P256(),
-		X: coordinate("l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs"), Y: coordinate("9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA")}})
+	public, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := proofKeyOf(&ecdsa.PrivateKey{PublicKey: *public})
 	if err != nil {
 		t.Fatal(err)
 	}

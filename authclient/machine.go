@@ -16,8 +16,6 @@ import (
 type Machine interface {
 	// issuer is the authorization server that the credential belongs to.
 	issuer() string
-	// client is the client_id that tokens are for; it may be empty.
-	client() string
 	// check returns what is wrong with the configuration.
 	check() error
 	// token asks for one access token for what r says.
@@ -31,7 +29,6 @@ type machineRequest struct {
 	resource string   // the resource parameter; "" sends none
 	scopes   []string // none sends none
 	prover   prover   // nil: a bearer token
-	now      func() time.Time
 }
 
 // prover makes the DPoP proofs of one key (RFC 9449 §4).
@@ -77,7 +74,6 @@ type ClientCredentials struct {
 }
 
 func (m *ClientCredentials) issuer() string { return m.Client.Issuer }
-func (m *ClientCredentials) client() string { return m.Client.ClientID }
 
 func (m *ClientCredentials) check() error {
 	if err := m.Client.check(); err != nil {

@@ -39,7 +39,6 @@ type Enterprise struct {
 }
 
 func (m *Enterprise) issuer() string { return m.Client.Issuer }
-func (m *Enterprise) client() string { return m.Client.ClientID }
 
 func (m *Enterprise) check() error {
 	errs := []error{m.IdentityProvider.check(), m.Client.check()}

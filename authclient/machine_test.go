@@ -92,7 +92,7 @@ func ask(t testing.TB, m Machine, named *fakeIssuer, p prover) (*tokenResponse, 
 		t.Fatal(err)
 	}
 	return m.token(t.Context(), machineRequest{endpoint: c.endpoint, server: as, resource: testResource,
-		scopes: []string{"notes:read", "notes:write"}, prover: p, now: time.Now})
+		scopes: []string{"notes:read", "notes:write"}, prover: p})
 }
 
 // wantRefused demands ErrRefused and that nobody was sent anything.

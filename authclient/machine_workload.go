@@ -48,7 +48,6 @@ func TokenFile(path string) func(context.Context) (Secret, error) {
 }
 
 func (m *Workload) issuer() string { return m.Issuer }
-func (m *Workload) client() string { return m.ClientID }
 
 func (m *Workload) check() error {
 	if _, err := parseURL("Issuer of the Workload", m.Issuer); err != nil {
