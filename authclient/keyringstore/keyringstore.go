@@ -61,12 +61,17 @@ func name(k authclient.Key) string {
 	return privatedir.Name(k.Kind, k.Issuer, k.Resource, k.Client, k.Account)
 }
 
-// access is the lock that is held while items are read or written: several of them
-// are one entry.
+// access is the lock that is held while items are written: several of them are one
+// entry.
 const access = "keyring"
 
 // Load implements authclient.Store.
 func (s *Store) Load(ctx context.Context, k authclient.Key) (value []byte, err error) {
+	// What is found whole was saved so. Anything else may come of a save that is not
+	// at its end: then it is looked at once more, alone.
+	if value, err = s.item(k).load(); err == nil {
+		return value, nil
+	}
 	err = s.alone(ctx, "load from the keyring", func() error {
 		value, err = s.item(k).load()
 		return err
@@ -96,7 +101,7 @@ func (s *Store) Lock(ctx context.Context, k authclient.Key) (unlock func() error
 
 func (s *Store) item(k authclient.Key) item { return item{s.ring, s.service, name(k)} }
 
-// alone runs fn while no other process reads or writes here.
+// alone runs fn while no other process writes here.
 func (s *Store) alone(ctx context.Context, what string, fn func() error) error {
 	unlock, err := s.dir.Lock(ctx, access)
 	if err != nil {
