@@ -155,10 +155,13 @@ func checkAuthorizeAccepts(ctx context.Context, x *examination) Outcome {
 		return skipped(noCandidate)
 	}
 	e := x.openAuthorize(ctx, x.authorizeURL(c.id, c.redirectURI))
-	if !accepted(e, c.redirectURI) {
-		return broken("the request of a client that is known (%s) is refused", c.how).on(e)
+	switch {
+	case accepted(e, c.redirectURI):
+		return ok("%s", short(e))
+	case x.kind == KindIssuer:
+		return skipped("the request is refused, perhaps because no resource is named: examine an MCP server")
 	}
-	return ok("%s", short(e))
+	return broken("the request of a client that is known (%s) is refused", c.how).on(e)
 }
 
 func checkAuthorizePKCE(ctx context.Context, x *examination) Outcome {

@@ -92,14 +92,16 @@ func words(values []string) []string {
 }
 
 func checkBrowserServer(ctx context.Context, x *examination) Outcome {
-	headers := []string{"Authorization", "Content-Type", "MCP-Protocol-Version", "Mcp-Session-Id"}
-	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-		e := x.probe.ask(ctx, preflight(x.origin(), x.o.URL, method, headers...))
-		if why := forbidsRequest(e, method, headers...); why != "" {
-			return broken("%s", why).on(e)
-		}
+	headers := []string{"Authorization", "Content-Type", "MCP-Protocol-Version"}
+	e := x.probe.ask(ctx, preflight(x.origin(), x.o.URL, http.MethodPost, headers...))
+	if why := forbidsRequest(e, http.MethodPost, headers...); why != "" {
+		return broken("%s", why).on(e)
 	}
-	return ok("POST, GET and DELETE with %s", strings.Join(headers, ", "))
+	e = x.probe.ask(ctx, preflight(x.origin(), x.o.URL, http.MethodDelete, append(headers, "Mcp-Session-Id")...))
+	if why := forbidsRequest(e, http.MethodDelete, append(headers, "Mcp-Session-Id")...); why != "" {
+		return warn("%s: where the server has sessions, a page cannot use them", why).on(e)
+	}
+	return ok("POST and DELETE, with %s", strings.Join(headers, ", "))
 }
 
 func checkBrowserChallenge(ctx context.Context, x *examination) Outcome {

@@ -48,7 +48,7 @@ func firewall(e *exchange) (string, bool) {
 	switch {
 	case challenge, e.isHTML() && e.status != http.StatusOK:
 	case e.isHTML() && named != "" && e.header.Get("Cf-Ray") == "":
-	case e.status == http.StatusForbidden && named != "":
+	case e.status == http.StatusForbidden && named != "" && !e.isJSON():
 	default:
 		return "", false
 	}

@@ -6,12 +6,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -127,7 +130,26 @@ func (e *exchange) came() string {
 			s += "; " + name + ": " + v
 		}
 	}
+	if about := e.excerpt(); about != "" && e.status >= 400 {
+		s += "; " + about
+	}
 	return s
+}
+
+// maxExcerpt bounds what is shown of a body, in bytes.
+const maxExcerpt = 160
+
+var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+
+// excerpt is what a body says: the JSON of an error, the title of a page.
+func (e *exchange) excerpt() string {
+	switch m := title.FindSubmatch(e.body); {
+	case e.isHTML() && m != nil:
+		return "a page titled " + strconv.Quote(html.UnescapeString(strings.TrimSpace(string(m[1]))))
+	case parseDocument(e.body) != nil && len(e.body) <= maxExcerpt:
+		return strings.TrimSpace(string(e.body))
+	}
+	return ""
 }
 
 // redirects reports a redirect and where it leads.

@@ -109,6 +109,8 @@ func checkCIMDAccepted(ctx context.Context, x *examination) Outcome {
 		return warn("the server cannot read %s just now: is this machine on the Internet?", c.id).on(e)
 	case e.status == http.StatusServiceUnavailable:
 		return broken("the server cannot read %s", c.id).on(e)
+	case x.kind == KindIssuer:
+		return skipped("the client %s is refused, perhaps because no resource is named: examine an MCP server", c.id)
 	default:
 		return broken("the client %s is refused", c.id).on(e)
 	}

@@ -206,10 +206,11 @@ func checkResourceIdentity(_ context.Context, x *examination) Outcome {
 		return broken("it has no resource").fix("Set resource to %s.", want)
 	case err != nil || err2 != nil:
 		return out
-	case canonical == asked && x.target.Path == "":
-		return warn("resource is %q: with a slash more than what was asked for", got)
+	case canonical == asked && strings.Trim(x.target.Path, "/") == "":
+		return warn("resource is %q: a slash more or less than what was asked for, which some libraries add themselves", got)
 	case canonical == asked:
 		out.Why += ": the same but for a slash or the case, and strict clients compare bytes"
+		out.Fix = fmt.Sprintf("Set resource to %s, or give people the URL %s.", want, got)
 	case strings.TrimPrefix(canonical, "http:") == strings.TrimPrefix(asked, "https:"):
 		out.Why += ": the server does not know that its proxy speaks https"
 	case oauth.ResourceWithin(canonical, asked):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -106,6 +107,10 @@ func checkTokenCache(ctx context.Context, x *examination) Outcome {
 }
 
 func checkTokenBasic(ctx context.Context, x *examination) Outcome {
+	// RFC 8414 §2: without the list it is the one method
+	if methods := x.issuerDoc.list("token_endpoint_auth_methods_supported"); methods != nil && !slices.Contains(methods, "client_secret_basic") {
+		return skipped("client_secret_basic is not offered")
+	}
 	v := url.Values{"grant_type": {"authorization_code"}, "code": {"ostiary-doctor-no-code"}, "redirect_uri": {unknownRedirect}}
 	q := post(x.issuerDoc.text("token_endpoint"), formType, v.Encode(), "Accept", "application/json",
 		"Authorization", "Basic b3N0aWFyeS1kb2N0b3I6bm8tc2VjcmV0") // ostiary-doctor:no-secret

@@ -1,12 +1,17 @@
 package doctor
 
 import (
+	"context"
 	"crypto/x509"
+	"encoding/base64"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/doctor"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
@@ -21,13 +26,23 @@ type fault struct {
 	name string
 	nginx
 	change func(*setup, *doctor.Options)
-	id     string
-	state  doctor.State
-	also   []string
+	// options changes Ostiary itself, of which the fault then has its own.
+	options func(*config.Config)
+	id      string
+	state   doctor.State
+	also    []string
 }
 
 func changeURL(u string) func(*setup, *doctor.Options) {
 	return func(_ *setup, o *doctor.Options) { o.URL = u }
+}
+
+// forged gives a token that nobody signed.
+func forged(claims string) func(*setup, *doctor.Options) {
+	encode := base64.RawURLEncoding.EncodeToString
+	token := encode([]byte(`{"alg":"ES256","typ":"at+jwt"}`)) + "." +
+		encode([]byte(`{"aud":"`+testkit.Resource+`",`+claims+`}`)) + "." + encode(make([]byte, 64))
+	return func(_ *setup, o *doctor.Options) { o.Token = oauth.Secret(token) }
 }
 
 func write(s *setup, o *doctor.Options) { s.logIn(o) }
@@ -90,6 +105,8 @@ var faults = []fault{
 
 	{name: "issuer with a slash", id: "metadata-issuer", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, `"https://id.example.com/"`)},
 		also: []string{"issuer-spelling"}},
+	{name: "issuer with the default port", id: "issuer-spelling", state: doctor.Warn,
+		nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, `"https://id.example.com:443"`)}, also: []string{"metadata-issuer"}},
 	{name: "issuer inside", id: "issuer-dns", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, `"https://inside.example.com"`)}},
 	{name: "issuer is no URL", id: "issuer-known", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`"https://id.example.com"`, `"id.example.com"`)}},
 	{name: "issuer's metadata redirected", id: "metadata-status", state: doctor.Broken, nginx: nginx{issuer: `location /.well-known/ { return 301 https://www.example.com$request_uri; }`}},
@@ -139,6 +156,10 @@ var faults = []fault{
 		nginx: nginx{issuer: `location = /register { PROXY; limit_except OPTIONS { deny all; } }`}, also: []string{"browser-endpoints"}},
 	{name: "documents not advertised", id: "cimd-advertised", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"client_id_metadata_document_supported":true,`, ``)}},
 	{name: "document of no use", id: "cimd-accepted", state: doctor.Broken, nginx: nginx{issuer: `if ($arg_client_id ~ "client.example") { return 400; }`}},
+	{name: "A12 a null in the registration", id: "registration-works", state: doctor.Broken, change: write,
+		nginx: nginx{issuerProxy: rewrite(`"client_id_issued_at":`, `"client_secret_expires_at":null,"client_id_issued_at":`)}, also: []string{"registration-removed"}},
+	{name: "A10 private-use schemes are refused", id: "registration-mixed", state: doctor.Broken, change: write,
+		options: func(c *config.Config) { c.RegistrationRedirectSchemes = []string{"https", "http"} }},
 	{name: "a client cannot be removed", id: "registration-removed", state: doctor.Warn, change: write,
 		nginx: nginx{issuer: `location ~ ^/register/ { PROXY; limit_except GET PUT { deny all; } }`}},
 
@@ -147,6 +168,8 @@ var faults = []fault{
 	{name: "open redirector", id: "authorize-redirect", state: doctor.Broken,
 		nginx: nginx{issuer: `if ($arg_client_id = ostiary-doctor) { return 302 https://doctor.example/callback?error=invalid_client; }`}, also: []string{"authorize-answer"}},
 	{name: "pages can be framed", id: "authorize-frames", state: doctor.Warn, nginx: nginx{issuerProxy: `proxy_hide_header Content-Security-Policy; proxy_hide_header X-Frame-Options;`}},
+	{name: "A20 a registration is forgotten", id: "authorize-accepts", state: doctor.Broken, change: write,
+		nginx: nginx{issuer: `set $who "$uri $arg_client_id"; if ($who ~ "^/authorize (?!https|ostiary-doctor)") { return 400; }`}},
 	{name: "no PKCE asked for", id: "authorize-pkce", state: doctor.Broken,
 		nginx: nginx{issuer: `set $plain "$uri$arg_code_challenge"; if ($plain = /authorize) { return 303 /sign-in; }`}},
 	{name: "a loopback port is fixed", id: "authorize-port", state: doctor.Broken, nginx: nginx{issuer: `if ($arg_redirect_uri ~ 49321) { return 400; }`}},
@@ -163,6 +186,16 @@ var faults = []fault{
 		nginx: nginx{issuer: `location = /revoke { default_type application/json; if ($request_method = OPTIONS) { add_header Access-Control-Allow-Origin *; add_header Access-Control-Allow-Headers "Authorization, Content-Type"; return 204; } return 503 '{"error":"temporarily_unavailable"}'; }`},
 		also:  []string{"revocation", "registration-removed"}},
 
+	{name: "the person refuses", id: "login", state: doctor.Broken, change: func(s *setup, o *doctor.Options) {
+		s.logIn(o)
+		o.Begin = func(context.Context) (doctor.Attempt, error) { return &refusing{person{s.issuer.Person()}}, nil }
+	}},
+	{name: "MM-16 another token type", id: "login-token", state: doctor.Broken, change: write, nginx: nginx{issuerProxy: rewrite(`"token_type":"Bearer"`, `"token_type":"mac"`)}},
+	{name: "no refresh token", id: "refresh", state: doctor.Warn, change: write, nginx: nginx{issuerProxy: rewrite(`"refresh_token":"ost`, `"refresh":"ost`)}},
+	{name: "token of another issuer", id: "access-issuer", state: doctor.Broken, change: forged(`"iss":"https://evil.example.com"`), also: []string{"access-signature", "access-lifetime"}},
+	{name: "expired token", id: "access-lifetime", state: doctor.Broken, change: forged(`"iss":"https://id.example.com","exp":1`),
+		also: []string{"access-signature", "access-accepted"}},
+
 	{name: "keys not routed", id: "keys-served", state: doctor.Broken, nginx: nginx{issuer: `location = /jwks.json { return 404; }`}},
 	{name: "MM-03 private keys", id: "keys-public", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"kty":"EC"`, `"kty":"EC","d":"c2VjcmV0"`)}},
 	{name: "keys of no use", id: "keys-usable", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"alg":"ES256"`, `"alg":"none"`)}},
@@ -175,12 +208,16 @@ var faults = []fault{
 // but what follows from it.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
+	shared := newSetup(t)
 	if len(faults) < 30 {
 		t.Fatalf("%d faults", len(faults))
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
+			s := shared
+			if f.options != nil {
+				s = newSetup(t, f.options)
+			}
 			r := s.examine(t, f.nginx, func(o *doctor.Options) {
 				if f.change != nil {
 					f.change(s, o)
@@ -210,6 +247,32 @@ func checkFindings(t *testing.T, r *doctor.Report, want map[string]doctor.State,
 	}
 	for id := range want {
 		t.Errorf("%s is not in the report", id)
+	}
+}
+
+// unbroken are checks that no fault here breaks, with the reason.
+var unbroken = map[string]string{
+	"server-speed":    "it would take five seconds",
+	"access-token":    "it is there or not",
+	"access-audience": "TestGivenToken has a token for another server",
+}
+
+// TestEveryCheckHasAFault: what nothing breaks, nothing tests.
+func TestEveryCheckHasAFault(t *testing.T) {
+	t.Parallel()
+	broken := map[string]bool{}
+	for _, f := range faults {
+		broken[f.id] = true
+	}
+	for _, c := range doctor.Checks() {
+		// the issuer's network is looked at by the code of the server's
+		id := c.ID
+		if c.Hop == doctor.HopIssuerNetwork && !broken[id] {
+			id = strings.Replace(id, "issuer-", "server-", 1)
+		}
+		if broken[id] == (unbroken[id] != "") {
+			t.Errorf("%s: broken by a fault: %t, excused: %q", c.ID, broken[id], unbroken[id])
+		}
 	}
 }
 

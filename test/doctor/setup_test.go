@@ -135,7 +135,16 @@ func (p *person) Authorize(ctx context.Context, rawURL string) (url.Values, erro
 	return to.Query(), nil
 }
 
-var _ doctor.Attempt = (*person)(nil)
+// refusing is an Attempt of somebody who allows nothing.
+type refusing struct{ person }
+
+func (r *refusing) Authorize(ctx context.Context, rawURL string) (url.Values, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return url.Values{"error": {"access_denied"}, "state": u.Query()["state"], "iss": {testkit.Issuer}}, nil
+}
 
 // expire makes a certificate that has expired.
 func expire(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }
