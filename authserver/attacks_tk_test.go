@@ -218,7 +218,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // TK-12, our half: net/http refuses most of what proxies and servers may read
 // differently, so the handler never sees it. It reads a folded header and a bare
 // LF after a header as RFC 9112 §2.2 and §5.2 allow, which changes no length.
-// The proxies' half is a recipe test.
+// The proxies' half is in test/proxy.
 func TestTK12_AmbiguousMessages(t *testing.T) {
 	each(t, func(t *testing.T, k *kit) {
 		a := k.register(loopbackRedirect)
