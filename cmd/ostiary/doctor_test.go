@@ -84,3 +84,36 @@ func TestConnectTo(t *testing.T) {
 		}
 	}
 }
+
+// With --write the person logs in by the browser, as ostiary login does, and no
+// secret is printed.
+func TestDoctorWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.run(t, "", "doctor", w.mcpURL, "--write", "--all")
+	if w.browsed() != 1 || !strings.Contains(got.err, w.issuer+"/authorize?") {
+		t.Errorf("the person was asked %d times: %s", w.browsed(), got)
+	}
+	for _, id := range []string{"login", "login-iss", "login-token", "access-issuer", "access-audience", "access-signature", "access-accepted", "refresh", "login-revoked"} {
+		if !strings.Contains(got.out, "["+id+"]") || strings.Contains(got.out, "skipped  ["+id+"]") {
+			t.Errorf("%s was not looked at", id)
+		}
+	}
+	if strings.Contains(got.out, "broken  ") {
+		t.Errorf("a finding is broken: %s", got.out)
+	}
+	if found := accessToken.FindString(got.out + got.err); found != "" {
+		t.Errorf("a secret was printed: %.12s…", found)
+	}
+}
+
+// A token from standard input is shown to the server that it is for, which accepts it.
+func TestDoctorToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	token := w.run(t, "", "login", "--print", w.mcpURL)
+	got := w.run(t, token.out, "doctor", w.mcpURL, "--token-stdin", "--all")
+	if !strings.Contains(got.out, "ok      The MCP server accepts it") || strings.Contains(got.out, strings.TrimSpace(token.out)) {
+		t.Errorf("%s", got)
+	}
+}
