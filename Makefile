@@ -44,7 +44,7 @@ lint: ## gofmt, go vet, staticcheck
 
 .PHONY: check
 check: lint ## The quick look: lint, and the tests on SQLite without browser and npm
-	OSTIARY_TEST_POSTGRES=off $(GO) test $$($(GO) list ./... | grep -vE '/test/(e2e|interop|conformance|doctor|load)$$')
+	OSTIARY_TEST_POSTGRES=off $(GO) test $$($(GO) list ./... | grep -vE '/test/(e2e|interop|conformance|doctor|proxy|load)$$')
 	cd $(ROUTERS) && $(GO) test ./...
 
 .PHONY: test

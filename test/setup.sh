@@ -34,7 +34,7 @@ if ((${#packages[@]})) && [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; th
 	apt-get install -qq -y --no-install-recommends "${packages[@]}" >/dev/null || true
 fi
 has_postgres || missing "no PostgreSQL (initdb, postgres): the PostgreSQL half of the tests is skipped"
-has_nginx || missing "no nginx: the tests of ostiary doctor fail"
+has_nginx || missing "no nginx: the tests of ostiary doctor and of the proxies fail"
 has_chromium || missing "no Chromium: the browser tests are skipped"
 
 for folder in "$@"; do
