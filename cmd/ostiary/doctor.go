@@ -84,6 +84,9 @@ func (c *cli) doctor(cmd *cobra.Command, rawURL string, f *doctorFlags) error {
 	if err = errors.Join(err, written); err != nil {
 		return fmt.Errorf("print the report: %w", err)
 	}
+	if cmd.Context().Err() != nil {
+		return withHint(errors.New("interrupted: not everything was looked at"), "run it again")
+	}
 	if n := report.Broken(); n > 0 {
 		return withHint(fmt.Errorf("broken: %s", findings(n)), "change what the first one says, and examine again: one fault may hide others")
 	}
