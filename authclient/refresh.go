@@ -139,7 +139,9 @@ func (c *Client) afterRefused(ctx context.Context, g *grant, err error) (*grant,
 		return nil, c.dropTokens(ctx, g)
 	case "invalid_client", "unauthorized_client":
 		forgot, storeErr := c.forgetRegistration(ctx, g.Issuer, g.ClientID)
-		if storeErr != nil || !forgot { // a client of the caller's: its secret is to be mended, not the login
+		// A client by its document becomes known again at the next login. One of the
+		// caller's does not: its secret is to be mended, not the login.
+		if again := forgot || g.ClientID == c.o.ClientMetadataURL; storeErr != nil || !again {
 			c.session.rest(err, 0, c.o.Now())
 			return nil, errors.Join(err, storeErr)
 		}

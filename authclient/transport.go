@@ -41,11 +41,12 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	for t := (turns{}); ; {
 		resp, err := c.send(req, body, g)
-		if err != nil {
-			return nil, err
+		if err != nil || req.Method == http.MethodDelete && g == nil {
+			return resp, err // the end of an MCP session: nobody is asked to log in for it
 		}
 		next, err := c.after(ctx, resp, g, &t)
 		if err == nil && next == nil {
+			resp.Request = req // who prints it prints no token
 			return resp, nil
 		}
 		drain(resp)
@@ -201,8 +202,12 @@ func (c *Client) sendOnce(req *http.Request, body *replay, g *grant, key *proofK
 	return c.endpoint.own.RoundTrip(out)
 }
 
+// drain reads what is short, so that the connection can be used again, and closes. A
+// stream is not waited for.
 func drain(resp *http.Response) {
-	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained)
+	if resp.ContentLength >= 0 && resp.ContentLength <= maxDrained {
+		_, _ = io.CopyN(io.Discard, resp.Body, resp.ContentLength)
+	}
 	_ = resp.Body.Close()
 }
 
@@ -257,5 +262,14 @@ func (r *replay) again() bool { return r.first != nil || r.get != nil }
 func (r *replay) close() {
 	if r.first != nil {
 		_ = r.first.Close()
+	}
+}
+
+// CloseIdleConnections closes connections that nobody uses, as http.Client's does.
+func (c *Client) CloseIdleConnections() {
+	for _, via := range []http.RoundTripper{c.endpoint.own, c.endpoint.foreign} {
+		if closer, ok := via.(interface{ CloseIdleConnections() }); ok {
+			closer.CloseIdleConnections()
+		}
 	}
 }
