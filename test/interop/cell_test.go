@@ -81,7 +81,7 @@ var authMethods = map[string]string{
 }
 
 // revoking are the clients that can revoke a token (RFC 7009).
-var revoking = []string{"openid-client", "oauth4webapi"}
+var revoking = []string{"authclient", "openid-client", "oauth4webapi"}
 
 // preRegistered reports whether the operator added the client.
 func (c cell) preRegistered() bool { return authMethods[c.kind] != "" }

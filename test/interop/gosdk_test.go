@@ -29,9 +29,15 @@ func driveGoSDK(t *testing.T, o order) result {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, err := newGoClient(t, o)
-	if err == nil {
-		err = c.play(ctx)
+	if err != nil {
+		return result{said: err.Error()}
 	}
+	return c.drive(ctx)
+}
+
+// drive plays, and ends the session.
+func (c *goClient) drive(ctx context.Context) result {
+	err := c.play(ctx)
 	if c.session != nil {
 		_ = c.session.Close()
 	}
@@ -44,14 +50,26 @@ func driveGoSDK(t *testing.T, o order) result {
 
 // goClient is a program on the go-sdk.
 type goClient struct {
-	order   order
-	handler *auth.AuthorizationCodeHandler
-	session *mcp.ClientSession
-	steps   []string
-	arrived chan url.Values
+	order     order
+	transport *mcp.StreamableClientTransport
+	session   *mcp.ClientSession
+	steps     []string
+	arrived   chan url.Values
+	// wait, when set, lets pass what a server asks to wait.
+	wait func()
+	// logout, when set, revokes what there is.
+	logout func(context.Context) error
 
 	mu     sync.Mutex
-	source *expiring
+	source tokens
+}
+
+// tokens are those that a client holds.
+type tokens interface {
+	refreshToken() string
+	// expire makes the client believe that its access token has expired, and that
+	// refresh, when not empty, is its refresh token.
+	expire(refresh string)
 }
 
 func newGoClient(t *testing.T, o order) (*goClient, error) {
@@ -75,8 +93,8 @@ func newGoClient(t *testing.T, o order) (*goClient, error) {
 			cfg.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: o.ClientSecret}
 		}
 	}
-	var err error
-	c.handler, err = auth.NewAuthorizationCodeHandler(cfg)
+	handler, err := auth.NewAuthorizationCodeHandler(cfg)
+	c.transport = &mcp.StreamableClientTransport{Endpoint: o.MCPURL, OAuthHandler: handler}
 	return c, err
 }
 
@@ -92,8 +110,9 @@ func (c *goClient) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) 
 func (c *goClient) newTokenSource(ctx context.Context, cfg *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.source = &expiring{ctx: ctx, config: cfg, token: t}
-	return c.source, nil
+	source := &expiring{ctx: ctx, config: cfg, token: t}
+	c.source = source
+	return source, nil
 }
 
 // control asks the test to do its half.
@@ -146,14 +165,16 @@ func (c *goClient) play(ctx context.Context) error {
 		return c.unavailable(ctx)
 	case "wider", "stepup":
 		return c.then(ctx, "wider", c.widen)
-	default:
+	}
+	if c.logout == nil {
 		return nil
 	}
+	return c.then(ctx, "revoke", c.logout)
 }
 
 func (c *goClient) login(ctx context.Context) (err error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "interop", Version: "1.0.0"}, nil)
-	c.session, err = client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: c.order.MCPURL, OAuthHandler: c.handler}, nil)
+	c.session, err = client.Connect(ctx, c.transport, nil)
 	return err
 }
 
@@ -225,6 +246,9 @@ func (c *goClient) unavailable(ctx context.Context) error {
 	c.spoil("")
 	_ = c.list(ctx) // it may also wait and try again by itself
 	c.steps = append(c.steps, "unavailable")
+	if c.wait != nil {
+		c.wait()
+	}
 	if err := c.list(ctx); err != nil {
 		return err
 	}

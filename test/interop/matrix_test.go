@@ -21,13 +21,14 @@ func TestMain(m *testing.M) {
 }
 
 // clients are the rows of the table, in its order.
-var clients = []string{"sdk-v1", "sdk-v2", "go-sdk", "mcp-remote", "inspector", "openid-client", "oauth4webapi"}
+var clients = []string{"sdk-v1", "sdk-v2", "go-sdk", "authclient", "mcp-remote", "inspector", "openid-client", "oauth4webapi"}
 
 // drivers drive the clients.
 var drivers = map[string]driver{
 	"sdk-v1":        nodeDriver("sdk-v1.mjs"),
 	"sdk-v2":        nodeDriver("sdk-v2.mjs"),
 	"go-sdk":        driveGoSDK,
+	"authclient":    driveAuthclient,
 	"mcp-remote":    nodeDriver("mcp-remote.mjs"),
 	"inspector":     nodeDriver("inspector.mjs"),
 	"openid-client": nodeDriver("openid-client.mjs"),
