@@ -10,6 +10,10 @@ import (
 	"strings"
 )
 
+// shellWords are the characters of URLs that shells obey, as URLs may also write them.
+// xdg-open is a shell's script; what it makes of its argument is not ours to trust.
+var shellWords = strings.NewReplacer("$", "%24", "'", "%27", "(", "%28", ")", "%29", ";", "%3B", "!", "%21", "*", "%2A")
+
 // OpenBrowser shows a URL in the person's browser. It starts one program of the
 // system's with the URL as one argument: no shell reads it (CVE-2025-6514). Only https
 // URLs, and http on this machine, are opened.
@@ -24,7 +28,7 @@ func OpenBrowser(ctx context.Context, rawURL string) error {
 		return fmt.Errorf("no program opens a browser here: %w", err)
 	}
 	// the browser outlives the request that wanted it
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, append(args, u.String())...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, append(args, shellWords.Replace(u.String()))...)
 	cmd.Env = withoutOurs(os.Environ())
 	if err := cmd.Start(); err != nil {
 		return err

@@ -227,6 +227,12 @@ func TestC1_IssuerSlashByOption(t *testing.T) {
 	w := newWorld(t)
 	w.server = with(w.server, "issuer", w.as.URL+"/")
 	wantCall(t, w.client(func(o *Options) { o.TolerateIssuerSlash = true }), "", http.StatusOK)
+	wantCall(t, w.client(func(o *Options) {
+		o.TolerateIssuerSlash, o.Registered = true, []RegisteredClient{{Issuer: w.as.URL, ClientID: "known"}}
+	}), "", http.StatusOK)
+	if got := w.authorizations[1].Get("client_id"); got != "known" {
+		t.Errorf("client_id %q", got)
+	}
 }
 
 func TestMM10_ParentResourceByOption(t *testing.T) {

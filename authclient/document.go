@@ -28,8 +28,9 @@ func readObject(body []byte) (strictjson.Object, error) {
 	return o, nil
 }
 
-// foldName is one spelling of what encoding/json takes for the same name; ſ and K are
-// the letters beyond ASCII that fold into it.
-func foldName(s string) string {
-	return strings.NewReplacer("ſ", "s", "\u212a", "k").Replace(strings.ToLower(s))
-}
+// foldedLetters are the letters beyond ASCII that fold into it: the long s and the
+// Kelvin sign.
+var foldedLetters = strings.NewReplacer("\u017f", "s", "\u212a", "k")
+
+// foldName is one spelling of what encoding/json takes for the same name.
+func foldName(s string) string { return foldedLetters.Replace(strings.ToLower(s)) }

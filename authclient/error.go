@@ -16,7 +16,8 @@ var (
 	// ErrNotProtected reports that Login found a server that asks for no token.
 	ErrNotProtected = errors.New("the server asks for no authorization")
 	// ErrRefused reports what a server said that may not be followed: a document of
-	// somebody else, no PKCE, an address that is not talked to. Nothing was sent.
+	// somebody else, no PKCE, an address that is not talked to, an answer to another
+	// question. No secret was sent because of it.
 	ErrRefused = errors.New("refused for safety")
 	// ErrDenied reports that the person, or the server, said no.
 	ErrDenied = errors.New("access was denied")

@@ -420,3 +420,48 @@ func TestC8_RegisteredPort(t *testing.T) {
 		t.Errorf("redirect URI %s, want %s", a.RedirectURI(), uri)
 	}
 }
+
+// A server that thinks of other scopes each time has people asked so often, and not on.
+func TestC7_EndlessDemands(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.grants = func([]string) []string { return nil }
+	c := w.client()
+	for n := range 2 * maxDemands {
+		wantCall(t, c, "scope"+strconv.Itoa(n), http.StatusForbidden)
+	}
+	if got := len(w.authorizations); got > 1+maxDemands*maxStepUps {
+		t.Errorf("%d authorizations", got)
+	}
+}
+
+// Who cannot be asked for more is told so each time.
+func TestC7_NobodyToAskForMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store := NewMemoryStore()
+	if err := w.client(func(o *Options) { o.Store = store }).Login(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := w.client(func(o *Options) { o.Store, o.Authorizer = store, nil })
+	for range 4 {
+		if _, err := call(t.Context(), c, "write"); !errors.Is(err, ErrLoginRequired) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	wantCall(t, c, "read", http.StatusOK)
+}
+
+// The answer's request is the caller's: who prints it prints no token.
+func TestAnswersHoldNoToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	resp, err := w.client().HTTPClient().Get(w.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Request.Header.Get("Authorization") != "" {
+		t.Errorf("%d, request with %v", resp.StatusCode, resp.Request.Header)
+	}
+}

@@ -202,7 +202,7 @@ func TestMM11_OneArgument(t *testing.T) {
 	for {
 		got, err := os.ReadFile(out)
 		if err == nil {
-			if string(got) != "1\n"+raw+"\nsecret:\n" {
+			if string(got) != "1\nhttps://as.example/a?x=%24%28calc%29&y=%3Bid&z=%27q%27\nsecret:\n" {
 				t.Errorf("the program got %q", got)
 			}
 			return

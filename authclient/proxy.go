@@ -51,3 +51,9 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return g.direct.RoundTrip(r)
 }
+
+// CloseIdleConnections closes those of both.
+func (g guarded) CloseIdleConnections() {
+	g.direct.CloseIdleConnections()
+	g.proxied.CloseIdleConnections()
+}

@@ -31,7 +31,7 @@ type identity struct {
 func (c *Client) clientFor(ctx context.Context, as *authorizationServer, redirectURI string) (*identity, error) {
 	for _, r := range c.o.Registered {
 		if c.sameIssuer(r.Issuer, as.Issuer) {
-			auth, err := r.authTo(as)
+			auth, err := c.registeredAuth(r, as)
 			return &identity{id: r.ClientID, auth: auth}, err
 		}
 	}
@@ -54,6 +54,15 @@ func (c *Client) clientFor(ctx context.Context, as *authorizationServer, redirec
 	return &identity{id: r.ClientID, auth: r.auth()}, nil
 }
 
+// registeredAuth is what proves r to as, whose issuer is r's but for a slash that the
+// caller tolerates.
+func (c *Client) registeredAuth(r RegisteredClient, as *authorizationServer) (clientAuth, error) {
+	if c.sameIssuer(r.Issuer, as.Issuer) {
+		r.Issuer = as.Issuer
+	}
+	return r.authTo(as)
+}
+
 // documentIdentity is the client whose client_id is its metadata document. It sends
 // no secret and no Basic (rule C4).
 func (c *Client) documentIdentity() *identity {
@@ -64,7 +73,7 @@ func (c *Client) documentIdentity() *identity {
 func (c *Client) authOf(ctx context.Context, as *authorizationServer, clientID string) (clientAuth, error) {
 	for _, r := range c.o.Registered {
 		if r.ClientID == clientID && c.sameIssuer(r.Issuer, as.Issuer) {
-			return r.authTo(as)
+			return c.registeredAuth(r, as)
 		}
 	}
 	if clientID == c.o.ClientMetadataURL && clientID != "" {

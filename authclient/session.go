@@ -16,6 +16,8 @@ const (
 	askPause = time.Minute
 	// maxStepUps is how often a person is asked for the same scopes (rule C7).
 	maxStepUps = 2
+	// maxDemands bounds the sets of scopes that a server can have people asked for.
+	maxDemands = 32
 )
 
 // session is what a Client knows in this process. One goroutine at a time has the
@@ -175,6 +177,9 @@ func (s *session) mayStepUp(scopes []string) bool {
 	key := strings.Join(sorted, " ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, known := s.stepUps[key]; !known && len(s.stepUps) == maxDemands {
+		return false
+	}
 	s.stepUps[key]++
 	return s.stepUps[key] <= maxStepUps
 }

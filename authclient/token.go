@@ -2,6 +2,7 @@ package authclient
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -178,6 +179,9 @@ func (c *Client) stepUp(ctx context.Context, used string, ch challenge) (*grant,
 	if err != nil {
 		return nil, err
 	}
+	if have == nil {
+		have = c.session.current()
+	}
 	var need []string
 	if have != nil {
 		need = slices.Clone(have.Scopes)
@@ -188,6 +192,9 @@ func (c *Client) stepUp(ctx context.Context, used string, ch challenge) (*grant,
 	need = union(need, ch.scopes)
 	if err := c.session.failedSince(seen, c.o.Now()); err != nil {
 		return nil, err
+	}
+	if c.o.Authorizer == nil && c.o.Machine == nil {
+		return nil, fmt.Errorf("%w with more scopes: %s", ErrLoginRequired, c.o.Server)
 	}
 	if !c.session.mayStepUp(need) {
 		return nil, nil
