@@ -208,8 +208,6 @@ func TestDamagedEntries(t *testing.T) {
 	}
 }
 
-func name_(k authclient.Key) string { return name(k) }
-
 func TestSaveRefuses(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "locks"), newFakeRing())
