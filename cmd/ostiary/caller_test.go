@@ -134,10 +134,11 @@ func (w *world) browse(t *testing.T) func(context.Context, string) error {
 		w.mu.Lock()
 		w.opened = append(w.opened, authorizationURL)
 		w.mu.Unlock()
+		ctx := context.WithoutCancel(t.Context()) // the browser may still read when the command has ended
 		w.visits.Go(func() {
-			to, err := w.answer(t.Context(), authorizationURL)
+			to, err := w.answer(ctx, authorizationURL)
 			if err == nil {
-				err = w.person.Deliver(t.Context(), to)
+				err = w.person.Deliver(ctx, to)
 			}
 			if err != nil {
 				t.Errorf("the browser: %v", err)
