@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"html"
@@ -361,25 +360,4 @@ var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 func isPrivate(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() || sharedAddresses.Contains(a)
-}
-
-// certificateError tells what a client would say of a certificate, nil for
-// another error.
-func certificateError(err error) error {
-	var verification *tls.CertificateVerificationError
-	if errors.As(err, &verification) {
-		return verification.Err
-	}
-	var invalid x509.CertificateInvalidError
-	var unknown x509.UnknownAuthorityError
-	var name x509.HostnameError
-	switch {
-	case errors.As(err, &invalid):
-		return invalid
-	case errors.As(err, &unknown):
-		return unknown
-	case errors.As(err, &name):
-		return name
-	}
-	return nil
 }

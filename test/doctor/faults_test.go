@@ -12,6 +12,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/doctor"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 )
 
@@ -302,6 +303,23 @@ func TestHealthy(t *testing.T) {
 			t.Errorf("kind %s", r.Kind)
 		}
 		checkFindings(t, r, nil, nil)
+	})
+	t.Run("an issuer with a path", func(t *testing.T) {
+		s := newSetup(t, func(c *config.Config) { c.Issuer = testkit.Issuer + "/tenant/one" })
+		checkFindings(t, s.examine(t, nginx{}, s.logIn), nil, nil)
+		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = s.issuer.Config.Issuer }), nil, nil)
+	})
+	t.Run("an MCP server without a path", func(t *testing.T) {
+		const root = "https://mcp.example.com"
+		s := newSetup(t)
+		if _, err := s.issuer.App.Resources.Add(t.Context(), resource.Resource{Identifier: root, Name: "Root",
+			Scopes: []resource.Scope{{Name: "files:read", Title: "See your files", Default: true}}}); err != nil {
+			t.Fatal(err)
+		}
+		s.server = host(protected(t, s.issuer, root).URL)
+		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = root; s.logIn(o) }), nil, nil)
+		// a slash that a person adds is no fault of the server's
+		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = root + "/" }), map[string]doctor.State{"resource-identity": doctor.Warn}, nil)
 	})
 	for _, id := range doctor.ClientIDs() {
 		t.Run("as "+id, func(t *testing.T) {

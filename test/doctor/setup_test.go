@@ -51,15 +51,15 @@ func newSetup(t *testing.T, opts ...testkit.ServerOption) *setup {
 	front := httptest.NewServer(s.issuer.App.Public())
 	t.Cleanup(front.Close)
 	s.front = host(front.URL)
-	s.server = host(protected(t, s.issuer.Client()).URL)
+	s.server = host(protected(t, s.issuer, testkit.Resource).URL)
 	return s
 }
 
 // protected is an MCP server behind the middleware. What nginx says in
 // X-Clock is its clock.
-func protected(t *testing.T, issuer *http.Client) *httptest.Server {
+func protected(t *testing.T, issuer *testkit.Server, resource string) *httptest.Server {
 	t.Helper()
-	rs, err := resourceserver.New(resourceserver.Options{Issuer: testkit.Issuer, Resource: testkit.Resource, Scopes: []string{"files:read"}, HTTPClient: issuer})
+	rs, err := resourceserver.New(resourceserver.Options{Issuer: issuer.Config.Issuer, Resource: resource, Scopes: []string{"files:read"}, HTTPClient: issuer.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
