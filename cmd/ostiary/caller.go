@@ -195,7 +195,7 @@ func (f *callerFlags) explain(err error, server string) error {
 	case errors.Is(err, authclient.ErrCannotRegister):
 		return withHint(err, "ask who runs it for a client, and add --client-id ID --issuer URL")
 	case errors.Is(err, authclient.ErrRefused):
-		return withHint(err, "ostiary doctor %s looks at each step; --allow-private is for servers that may name addresses of your own network", server)
+		return withHint(err, "is it the whole address? ostiary doctor %s looks at each step; --allow-private is for servers that may name addresses of your network", server)
 	case errors.As(err, &answer) && answer.Temporary():
 		return withHint(err, "try again later; what is stored stays")
 	}

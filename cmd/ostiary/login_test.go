@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zalando/go-keyring"
 
 	"github.com/ostiary-auth/ostiary/registration"
 )
@@ -275,5 +279,41 @@ func TestLoginMistakes(t *testing.T) {
 				t.Errorf("%s; want exit %d and %q", got, tt.code, tt.want)
 			}
 		})
+	}
+}
+
+// In the keyring, and nothing in files. Not parallel: the keyring's stand-in is global.
+func TestLoginKeyring(t *testing.T) {
+	keyring.MockInit()
+	w := newWorld(t)
+	if got := w.run(t, "", "login", "--store", "keyring", w.mcpURL); got.code != exitDone || !strings.Contains(got.out, "kept in    the keyring of this system") {
+		t.Fatal(got)
+	}
+	if accessToken.MatchString(w.files(t)) {
+		t.Error("a token is in a file")
+	}
+	if got := w.run(t, "", "call", "--store", "keyring", w.mcpURL, "greet"); got.code != exitDone || w.browsed() != 1 {
+		t.Errorf("call: asked %d times, %s", w.browsed(), got)
+	}
+	keyring.MockInitWithError(errors.New("the keyring is locked"))
+	got := w.run(t, "", "call", "--store", "keyring", w.mcpURL, "greet")
+	if got.code != exitFailed || !strings.Contains(got.err, "the keyring is locked") || !strings.Contains(got.err, "hint: unlock") || w.browsed() != 1 {
+		t.Errorf("a locked keyring: asked %d times, %s", w.browsed(), got)
+	}
+}
+
+// Ctrl-C ends the wait for the browser, and nothing is kept.
+func TestLoginInterrupted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out, errw strings.Builder
+	c := w.cli(t, strings.NewReader(""), &out, &errw)
+	c.openBrowser = func(context.Context, string) error { interrupt(); return nil }
+	if code := c.run(ctx, []string{"login", w.mcpURL}); code != exitFailed || !strings.Contains(errw.String(), "interrupted before it was done\nhint: run it again") || out.String() != "" {
+		t.Errorf("exit %d\n%s%s", code, out.String(), errw.String())
+	}
+	if got := w.run(t, "", "login", w.mcpURL); got.code != exitDone {
+		t.Errorf("afterwards: %s", got)
 	}
 }
