@@ -38,6 +38,7 @@ func TestMM16_TokenEndpoint(t *testing.T) {
 		}},
 		{name: "said twice", answer: answerJSON(200, `{`+good+`,"access_token":"b"}`)},
 		{name: "said twice in another case", answer: answerJSON(200, `{`+good+`,"Access_Token":"b"}`)},
+		{name: "said twice in other letters", answer: answerJSON(200, "{"+good+",\"acce\u017fs_token\":\"b\"}")},
 		{name: "a token that is a header", answer: answerJSON(200, `{"access_token":"a\r\nX: y","token_type":"Bearer"}`)},
 		{name: "an empty token", answer: answerJSON(200, `{"access_token":"","token_type":"Bearer"}`)},
 		{name: "no object", answer: answerJSON(200, `"a"`)},
