@@ -105,7 +105,7 @@ type registrationRequest struct {
 	RedirectURIs            []string `json:"redirect_uris,omitempty"`
 	TokenEndpointAuthMethod string   `json:"token_endpoint_auth_method"`
 	GrantTypes              []string `json:"grant_types"`
-	ResponseTypes           []string `json:"response_types,omitempty"`
+	ResponseTypes           []string `json:"response_types"`
 	ApplicationType         string   `json:"application_type"`
 	ClientName              string   `json:"client_name"`
 	ClientURI               string   `json:"client_uri,omitempty"`
@@ -134,7 +134,8 @@ func (c *Client) registrationRequest(as *authorizationServer, redirectURI string
 		r.ClientName = defaultClientName
 	}
 	if redirectURI == "" {
-		r.GrantTypes, r.ResponseTypes = []string{grantDeviceCode, "refresh_token"}, nil
+		// RFC 7591 §2: left out, response_types would mean code, which wants a redirect URI
+		r.GrantTypes, r.ResponseTypes = []string{grantDeviceCode, "refresh_token"}, []string{}
 	} else {
 		r.RedirectURIs = []string{redirectURI}
 	}
