@@ -7,11 +7,13 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +114,34 @@ func (s *stranger) browse(ctx context.Context, authorizationURL string) error {
 		_ = resp.Body.Close()
 	}
 	return err
+}
+
+// xsrf is in the page on which a person confirms the code of a device.
+var xsrf = regexp.MustCompile(`name="xsrf" value="([^"]+)"`)
+
+// confirm is the person at another machine, who finds the code in the address.
+func (s *stranger) confirm(ctx context.Context, code authclient.DeviceCode) error {
+	s.mu.Lock()
+	s.asked++
+	s.mu.Unlock()
+	browser := &http.Client{Jar: s.jar}
+	resp, err := browser.Get(code.VerificationURIComplete)
+	if err != nil {
+		return err
+	}
+	page := readAll(s.t, resp)
+	m := xsrf.FindSubmatch(page)
+	if m == nil {
+		return fmt.Errorf("%s: %s", resp.Status, page)
+	}
+	if resp, err = browser.PostForm(s.issuer.url+"/device", url.Values{"xsrf": {string(m[1])}, "user_code": {code.UserCode}, "confirm": {"yes"}}); err != nil {
+		return err
+	}
+	page = readAll(s.t, resp)
+	if resp.StatusCode != http.StatusOK || ctx.Err() != nil {
+		return fmt.Errorf("%s: %s", resp.Status, page)
+	}
+	return nil
 }
 
 // RoundTrip sends the client's requests, and notes what is asked of the token endpoint
@@ -240,6 +270,19 @@ func TestAuthclientAtOtherIssuer(t *testing.T) {
 			}
 		})
 	}
+	t.Run("device with DPoP", func(t *testing.T) {
+		t.Parallel()
+		d := &dpopDoor{nonces: true}
+		s := newStranger(t, serveOIDCProvider(t, "DPOP_NONCE=1"), d.serve)
+		c := s.client(func(o *authclient.Options) {
+			o.Authorizer, o.RequireDPoP = &authclient.Device{Show: s.confirm}, true
+		})
+		s.call(c, "greet")
+		s.want("device", 1, "urn:ietf:params:oauth:grant-type:device_code")
+		s.refuse()
+		s.call(c, "greet")
+		s.want("refresh", 1, "refresh_token")
+	})
 	for name, bound := range map[string]bool{"job with a key": false, "job with a key and DPoP": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,7 @@ const provider = new Provider(`http://localhost:${PORT}`, {
     revocation: { enabled: true },
     registration: { enabled: true },
     clientCredentials: { enabled: true },
+    deviceFlow: { enabled: true },
     dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => process.env.DPOP_NONCE === "1" },
     resourceIndicators: {
       enabled: true,
