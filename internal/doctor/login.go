@@ -16,12 +16,11 @@ import (
 
 // issued is what a log-in gave.
 type issued struct {
-	callback        url.Values
-	verifier        string
-	clientID        string
-	response        *exchange
-	access, refresh oauth.Secret
-	revoked         bool
+	callback           url.Values
+	verifier, clientID string
+	access, refresh    oauth.Secret
+	// tried is set once revocation was, and revoked when it worked.
+	tried, revoked bool
 }
 
 // fixedRedirect is the redirect URI of a client that nobody logs in with.
@@ -78,8 +77,12 @@ func checkLogin(ctx context.Context, x *examination) Outcome {
 	x.issued.verifier, x.issued.clientID = random(), x.clients[0].id
 	x.secrets.add(oauth.Secret(state), oauth.Secret(x.issued.verifier))
 	sum := sha256.Sum256([]byte(x.issued.verifier))
-	u := x.authorizeURL(x.issued.clientID, x.attempt.RedirectURI(), "state", state,
-		"code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]), "scope", x.scopes(ctx))
+	scopes, prompt := x.scopes(ctx), ""
+	if slices.Contains(strings.Fields(scopes), oauth.OfflineAccess) {
+		prompt = "consent" // OpenID Connect Core 1.0 §11 wants it with offline_access
+	}
+	u := x.authorizeURL(x.issued.clientID, x.attempt.RedirectURI(), "state", state, "scope", scopes, "prompt", prompt,
+		"code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
 	shown := time.Now()
 	callback, err := x.attempt.Authorize(ctx, u)
 	x.waited += time.Since(shown)
@@ -129,7 +132,6 @@ func (x *examination) redeem(ctx context.Context, v url.Values) *exchange {
 func checkTokenResponse(ctx context.Context, x *examination) Outcome {
 	e := x.redeem(ctx, url.Values{"grant_type": {"authorization_code"}, "code": {x.issued.callback.Get("code")},
 		"redirect_uri": {x.attempt.RedirectURI()}, "code_verifier": {x.issued.verifier}, "resource": {x.resource()}})
-	x.issued.response = e
 	d := parseDocument(e.body)
 	x.issued.access, x.issued.refresh = oauth.Secret(d.text("access_token")), oauth.Secret(d.text("refresh_token"))
 	switch {
@@ -176,10 +178,13 @@ func checkRefresh(ctx context.Context, x *examination) Outcome {
 
 // checkRevoked revokes what was issued and looks whether that is so.
 func checkRevoked(ctx context.Context, x *examination) Outcome {
+	token := x.issued.refresh
+	if _, opaque := x.jwt(); token == "" && !opaque {
+		return skipped("there is only a JWT, which ends by itself (RFC 7009 §3)")
+	}
 	if x.issuerDoc.text("revocation_endpoint") == "" {
 		return skipped("no revocation_endpoint")
 	}
-	token := x.issued.refresh
 	x.revokeIssued(ctx)
 	if !x.issued.revoked {
 		return broken("the revocation is refused")
@@ -194,22 +199,23 @@ func checkRevoked(ctx context.Context, x *examination) Outcome {
 	return ok("the refresh token is dead")
 }
 
-// revokeIssued revokes the tokens of the log-in at their issuer (RFC 7009 §2.1).
+// revokeIssued revokes the tokens of the log-in at their issuer (RFC 7009 §2.1),
+// once. An access token that is a JWT and alone ends by itself.
 func (x *examination) revokeIssued(ctx context.Context) {
-	token := x.issued.refresh
+	token, alone := x.issued.refresh, false
 	if token == "" {
-		token = x.issued.access
+		_, opaque := x.jwt()
+		token, alone = x.issued.access, !opaque
 	}
-	u := x.issuerDoc.text("revocation_endpoint")
-	if token == "" || x.issued.revoked {
+	if token == "" || x.issued.tried {
 		return
 	}
-	if u == "" {
-		x.left = append(x.left, "a grant of client "+x.issued.clientID)
-		return
+	x.issued.tried = true
+	if u := x.issuerDoc.text("revocation_endpoint"); u != "" {
+		e := x.probe.send(ctx, post(u, formType, url.Values{"token": {token.Reveal()}, "client_id": {x.issued.clientID}}.Encode()))
+		x.issued.revoked = e.err == nil && e.status == http.StatusOK
 	}
-	e := x.probe.send(ctx, post(u, formType, url.Values{"token": {token.Reveal()}, "client_id": {x.issued.clientID}}.Encode()))
-	if x.issued.revoked = e.err == nil && e.status == http.StatusOK; !x.issued.revoked {
+	if !x.issued.revoked && !alone {
 		x.left = append(x.left, "a grant of client "+x.issued.clientID)
 	}
 }
