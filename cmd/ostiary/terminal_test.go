@@ -107,3 +107,26 @@ func TestTableIsPrintable(t *testing.T) {
 		}
 	}
 }
+
+func FuzzTerminal(f *testing.F) {
+	for _, text := range hostile {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := terminalText(text); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }) {
+			t.Errorf("text %q", got)
+		}
+		if got := terminalLine(text); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) || len(got) > maxLine+len("…") {
+			t.Errorf("line %q", got)
+		}
+		data, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, back string
+		got := terminalJSON(data)
+		if json.Unmarshal(data, &want) != nil || json.Unmarshal([]byte(got), &back) != nil || back != want {
+			t.Errorf("JSON %s became %s", data, got)
+		}
+	})
+}
