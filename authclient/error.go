@@ -85,3 +85,21 @@ func printable(s string) string {
 	}
 	return b.String()
 }
+
+// UnansweredError reports a server that could not be reached or did not answer.
+type UnansweredError struct {
+	// Endpoint is what was asked.
+	Endpoint string
+	// Origin is where.
+	Origin string
+	// Err is why.
+	Err error
+}
+
+// Error says who did not answer and why.
+func (e *UnansweredError) Error() string {
+	return fmt.Sprintf("the %s at %s did not answer: %s", e.Endpoint, e.Origin, printable(e.Err.Error()))
+}
+
+// Unwrap returns the cause.
+func (e *UnansweredError) Unwrap() error { return e.Err }

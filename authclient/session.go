@@ -2,8 +2,6 @@ package authclient
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -168,20 +166,6 @@ func (s *session) failedSince(seen attempts, now time.Time) error {
 		return a.err
 	}
 	return nil
-}
-
-// mayStepUp counts that these scopes are asked for, and reports whether they may be
-// again.
-func (s *session) mayStepUp(scopes []string) bool {
-	sorted := slices.Sorted(slices.Values(scopes))
-	key := strings.Join(sorted, " ")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.stepUps[key]; !known && len(s.stepUps) == maxDemands {
-		return false
-	}
-	s.stepUps[key]++
-	return s.stepUps[key] <= maxStepUps
 }
 
 const (

@@ -2,11 +2,7 @@ package authclient
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
-
-	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
 // usable returns a grant whose access token can be sent, nil when there is none: the
@@ -162,50 +158,6 @@ func (c *Client) refreshStored(ctx context.Context, used string, p *place) (*gra
 	return c.refreshAt(ctx, g, used, p)
 }
 
-// stepUp returns a grant with more scopes after a 403 insufficient_scope (rule C7).
-// It never refreshes: that cannot grow. nil means that asking is of no use.
-func (c *Client) stepUp(ctx context.Context, used string, ch challenge) (*grant, error) {
-	seen := c.session.attempts()
-	release, err := c.session.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	g, err := c.brought(ctx, func(g *grant) bool { return g.AccessToken != used && covers(g.Scopes, ch.scopes) })
-	if err != nil || g != nil {
-		return g, err
-	}
-	have, err := c.stored(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if have == nil {
-		have = c.session.current()
-	}
-	var need []string
-	if have != nil {
-		need = slices.Clone(have.Scopes)
-	}
-	if len(ch.scopes) == 0 || covers(need, ch.scopes) {
-		return nil, nil
-	}
-	need = union(need, ch.scopes)
-	if err := c.session.failedSince(seen, c.o.Now()); err != nil {
-		return nil, err
-	}
-	if c.o.Authorizer == nil && c.o.Machine == nil {
-		return nil, fmt.Errorf("%w with more scopes: %s", ErrLoginRequired, c.o.Server)
-	}
-	if !c.session.mayStepUp(need) {
-		return nil, nil
-	}
-	p, err := c.rediscover(ctx, ch)
-	if err != nil {
-		return nil, err
-	}
-	return c.obtain(ctx, p, c.withOffline(p, need), request{used: used, covering: ch.scopes})
-}
-
 // acquire gets a grant without a request that was refused. anew asks in any case.
 func (c *Client) acquire(ctx context.Context, anew bool) (*grant, error) {
 	seen := c.session.attempts()
@@ -246,48 +198,4 @@ func (c *Client) obtain(ctx context.Context, p *place, scopes []string, r reques
 		return c.askMachine(ctx, p, scopes)
 	}
 	return c.authorize(ctx, p, scopes, r)
-}
-
-// scopesFor selects the scopes of a first authorization: the challenge's, or else the
-// caller's, or else all that the resource supports, or else none; besides those, the
-// caller's and what an earlier grant for the same server had.
-func (c *Client) scopesFor(ctx context.Context, p *place, ch challenge) ([]string, error) {
-	scopes := ch.scopes
-	if len(scopes) == 0 && len(c.o.Scopes) == 0 {
-		scopes = p.scopes
-	}
-	scopes = union(scopes, c.o.Scopes)
-	g, err := c.stored(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if g != nil && g.Issuer == p.server.Issuer && g.Resource == p.resource {
-		scopes = union(scopes, g.Scopes)
-	}
-	return c.withOffline(p, scopes), nil
-}
-
-// withOffline adds offline_access where the server advertises it and a refresh token
-// is of use.
-func (c *Client) withOffline(p *place, scopes []string) []string {
-	if c.o.Machine == nil && slices.Contains(p.server.ScopesSupported, oauth.OfflineAccess) {
-		return union(scopes, []string{oauth.OfflineAccess})
-	}
-	return scopes
-}
-
-// covers reports whether have has all of want.
-func covers(have, want []string) bool {
-	return !slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })
-}
-
-// union returns a with what b adds, in order.
-func union(a, b []string) []string {
-	all := slices.Clone(a)
-	for _, s := range b {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
 }
