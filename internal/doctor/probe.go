@@ -209,15 +209,20 @@ type prober struct {
 	connectTo map[string]string
 	now       func() time.Time
 	// target is the host that the operator named, and targetPrivate whether it is
-	// private itself; then everything may be.
+	// private itself; then everything may be. named are further hosts of the
+	// operator's.
 	target        string
 	targetPrivate bool
+	named         []string
 	sent          int
 	answers       map[string]*exchange
 }
 
 func newProber(o Options, target *url.URL) *prober {
 	p := &prober{resolver: o.Resolver, connectTo: o.ConnectTo, now: o.Now, target: target.Hostname(), answers: map[string]*exchange{}}
+	if u, err := url.Parse(o.ClientMetadataURL); err == nil {
+		p.named = append(p.named, u.Hostname())
+	}
 	p.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -335,7 +340,7 @@ func (p *prober) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	if host == p.target {
 		p.targetPrivate = slices.ContainsFunc(addrs, isPrivate)
 	}
-	if host == p.target || p.targetPrivate {
+	if host == p.target || p.targetPrivate || slices.Contains(p.named, host) {
 		return addrs, nil
 	}
 	if i := slices.IndexFunc(addrs, isPrivate); i >= 0 {
