@@ -84,7 +84,7 @@ func (c *cli) login(cmd *cobra.Command, client *caller, f *loginFlags) error {
 	if err != nil && !errors.Is(err, authclient.ErrNotFound) {
 		return err
 	}
-	if !f.print || err == nil && !covers(stored.Scopes, splitScopes(f.scopes)) {
+	if !f.print || err == nil && len(without(splitScopes(f.scopes), stored.Scopes)) > 0 {
 		if err := client.Login(ctx); err != nil {
 			return err
 		}
@@ -103,14 +103,17 @@ func (c *cli) login(cmd *cobra.Command, client *caller, f *loginFlags) error {
 	if stored, err = client.Status(ctx); err != nil {
 		return err
 	}
+	if missing := without(splitScopes(f.scopes), stored.Scopes); len(missing) > 0 {
+		_, _ = fmt.Fprintf(c.err, "Not granted: %s\n", strings.Join(missing, " "))
+	}
 	view.Issuer, view.Resource, view.ClientID, view.Scope = stored.Issuer, stored.Resource, stored.ClientID, strings.Join(stored.Scopes, " ")
 	view.ExpiresAt, view.Refreshable, view.TokenType = optional(stored.Expiry), stored.Refreshable, stored.TokenType
 	return c.print(cmd, view, func(w io.Writer) { printLogin(w, view, c.now()) })
 }
 
-// covers reports whether every scope that is asked for was granted.
-func covers(granted, asked []string) bool {
-	return !slices.ContainsFunc(asked, func(s string) bool { return !slices.Contains(granted, s) })
+// without returns the scopes that were asked for and not granted.
+func without(asked, granted []string) []string {
+	return slices.DeleteFunc(asked, func(s string) bool { return slices.Contains(granted, s) })
 }
 
 func printLogin(w io.Writer, v loginView, now time.Time) {

@@ -89,6 +89,16 @@ func TestLoginPrint(t *testing.T) {
 	}
 }
 
+// What was asked for and not granted is said.
+func TestLoginNotGranted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.run(t, "", "login", "--scope", "notes:write notes:burn", w.mcpURL)
+	if got.code != exitDone || !strings.Contains(got.err, "Not granted: notes:burn\n") || !strings.Contains(got.out, "notes:write") {
+		t.Errorf("login: %s", got)
+	}
+}
+
 // A token that has expired is refreshed without the person.
 func TestLoginPrintRefreshes(t *testing.T) {
 	t.Parallel()
