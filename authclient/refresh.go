@@ -136,6 +136,11 @@ func (c *Client) afterRefused(ctx context.Context, g *grant, err error) (*grant,
 	c.o.Log.WarnContext(ctx, "the grant can no longer be refreshed", slog.String("issuer", g.Issuer), slog.Any("error", err))
 	switch refused.Code {
 	case "invalid_grant":
+		// rule C6: a store whose lock does not reach everybody may have a newer one
+		if next, err := c.loadGrant(ctx, c.pointerOf(g)); err != nil || next != nil && next.RefreshToken != g.RefreshToken {
+			c.session.set(next)
+			return next, err
+		}
 		return nil, c.dropTokens(ctx, g)
 	case "invalid_client", "unauthorized_client":
 		forgot, storeErr := c.forgetRegistration(ctx, g.Issuer, g.ClientID)

@@ -194,6 +194,31 @@ func TestC5_RefusedRefresh(t *testing.T) {
 	}
 }
 
+// C6: before a login is given up the store is read again.
+func TestC6_InvalidGrantReadsTheStoreAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store := NewMemoryStore()
+	c := w.client(func(o *Options) { o.Store = store })
+	wantCall(t, c, "", http.StatusOK)
+	g := *c.session.current()
+	w.advance(time600)
+	w.expire()
+	// a program that does not know our lock was faster
+	w.hook("POST /token", func(rw http.ResponseWriter, r *http.Request) {
+		w.locked(func() { w.access["theirs"] = []string{"read"} })
+		g.AccessToken, g.RefreshToken, g.Expiry = "theirs", "their-refresh", w.clock().Add(time.Hour)
+		if err := save(r.Context(), store, c.grantKey(c.pointerOf(&g)), &g); err != nil {
+			t.Error(err)
+		}
+		answerJSON(400, `{"error":"invalid_grant"}`)(rw, r)
+	})
+	wantCall(t, c, "", http.StatusOK)
+	if len(w.authorizations) != 1 || c.session.current().AccessToken != "theirs" {
+		t.Errorf("%d authorizations, token %q", len(w.authorizations), c.session.current().AccessToken)
+	}
+}
+
 func TestC5_RetryAfter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
