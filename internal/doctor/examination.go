@@ -53,7 +53,9 @@ func (x *examination) recognise(ctx context.Context) {
 	}
 	for _, f := range issuerForms(x.o.URL) {
 		e := x.probe.ask(ctx, get(f.url, "Accept", "application/json"))
-		if e.status == http.StatusOK && parseDocument(e.body).has("issuer") {
+		// an MCP server may hand on its issuer's metadata, which names another host
+		issuer, err := url.Parse(parseDocument(e.body).text("issuer"))
+		if e.status == http.StatusOK && err == nil && issuer.Hostname() == x.target.Hostname() {
 			x.kind = KindIssuer
 			return
 		}

@@ -318,6 +318,10 @@ func TestHealthy(t *testing.T) {
 		}
 		s.server = host(protected(t, s.issuer, root).URL)
 		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = root; s.logIn(o) }), nil, nil)
+		// what hands on its issuer's metadata is no issuer, even where it challenges nobody
+		lost := nginx{server: `location = / { default_type application/json; return 404 "{}"; } location /.well-known/oauth-protected-resource { return 404; }`}
+		checkFindings(t, s.examine(t, lost, func(o *doctor.Options) { o.URL = root }),
+			map[string]doctor.State{"challenge-status": doctor.Broken, "resource-served": doctor.Broken}, nil)
 		// a slash that a person adds is no fault of the server's
 		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = root + "/" }), map[string]doctor.State{"resource-identity": doctor.Warn}, nil)
 	})
