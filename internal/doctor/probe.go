@@ -95,7 +95,7 @@ func (p *prober) send(ctx context.Context, q query) *exchange {
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", userAgent)
 	}
-	started := time.Now()
+	started := p.now()
 	resp, err := p.client.Do(req)
 	if err != nil {
 		e.err = err
@@ -107,7 +107,7 @@ func (p *prober) send(ctx context.Context, q query) *exchange {
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		e.body, e.err = io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	}
-	e.took = time.Since(started)
+	e.took = p.now().Sub(started)
 	if len(e.body) > maxBody {
 		e.err = fmt.Errorf("the answer is larger than %d bytes", maxBody)
 	}
