@@ -311,6 +311,30 @@ func TestMM13_C5_AuthorizationServerChanges(t *testing.T) {
 	}
 }
 
+// MM-13: a client that is the same everywhere does not carry a refresh token along.
+func TestMM13_SameClientAtTheNextServer(t *testing.T) {
+	t.Parallel()
+	w, next := newWorld(t), newWorld(t)
+	for _, each := range []*world{w, next} {
+		each.server = with(each.server, "client_id_metadata_document_supported", true)
+	}
+	store := NewMemoryStore()
+	change := func(o *Options) { o.Store, o.ClientMetadataURL = store, "https://app.example/client.json" }
+	wantCall(t, w.client(change), "", http.StatusOK)
+	w.resource = with(w.resource, "authorization_servers", []string{next.as.URL})
+	w.advance(time600)
+	w.expire()
+	if got, err := call(t.Context(), w.client(change), ""); err != nil || got != http.StatusUnauthorized {
+		t.Fatalf("call: %d, %v", got, err) // this MCP server takes the old server's tokens alone
+	}
+	if len(next.tokens) != 1 || next.tokens[0].Has("refresh_token") {
+		t.Errorf("the next server was sent %v", next.tokens)
+	}
+	if len(w.tokens) != 1 {
+		t.Errorf("the old server was sent %v", w.tokens)
+	}
+}
+
 // The token goes to the server's own path and nowhere else.
 func TestTokenStaysWithTheServer(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package authclient
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -217,7 +218,7 @@ func TestScopeSelection(t *testing.T) {
 func TestC7_StepUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := w.client()
+	c := w.client(func(o *Options) { o.Authorizer = &direct{} })
 	wantCall(t, c, "", http.StatusOK)
 	wantCall(t, c, "write", http.StatusOK)
 	wantCall(t, c, "write", http.StatusOK)
@@ -313,7 +314,7 @@ func TestLoginAndLogout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	store := NewMemoryStore()
-	c := w.client(func(o *Options) { o.Store = store })
+	c := w.client(func(o *Options) { o.Store, o.Authorizer = store, &direct{} })
 	if err := c.Login(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -432,6 +433,44 @@ func TestC7_EndlessDemands(t *testing.T) {
 	}
 	if got := len(w.authorizations); got > 1+maxDemands*maxStepUps {
 		t.Errorf("%d authorizations", got)
+	}
+}
+
+// One request is stepped up twice, whatever the server thinks of.
+func TestC7_TwiceForOneRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client()
+	wantCall(t, c, "", http.StatusOK)
+	n := 0
+	w.hook("POST /mcp", func(rw http.ResponseWriter, _ *http.Request) {
+		n++
+		rw.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="scope`+strconv.Itoa(n)+`"`)
+		rw.WriteHeader(http.StatusForbidden)
+	})
+	wantCall(t, c, "", http.StatusForbidden)
+	if len(w.authorizations) != 1+maxSteps || n != 1+maxSteps {
+		t.Errorf("%d authorizations, %d requests", len(w.authorizations), n)
+	}
+}
+
+// A registration is for its redirect URI: where its port is taken another is made.
+func TestC10_PortOfTheRegistrationIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client()
+	for _, want := range []int{1, 2} {
+		if want == 2 {
+			uri, _ := url.Parse(w.registrations[0]["redirect_uris"].([]any)[0].(string))
+			taken, err := net.Listen("tcp4", uri.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = taken.Close() }()
+		}
+		if err := c.Login(t.Context()); err != nil || len(w.registrations) != want {
+			t.Fatalf("%v, %d registrations, want %d", err, len(w.registrations), want)
+		}
 	}
 }
 

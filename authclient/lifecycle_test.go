@@ -153,7 +153,7 @@ func TestC10_ExpiredSecret(t *testing.T) {
 		n++
 		answerJSON(201, `{"client_id":"c","client_secret":"s","client_secret_expires_at":`+strconv.FormatInt(w.clock().Add(time.Hour).Unix(), 10)+`}`)(rw, r)
 	})
-	c := w.client()
+	c := w.client(func(o *Options) { o.Authorizer = &direct{} })
 	for i, step := range []struct {
 		wait time.Duration
 		want int

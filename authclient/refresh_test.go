@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -169,7 +170,7 @@ func TestC5_RefusedRefresh(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.client()
+			c := w.client(func(o *Options) { o.Authorizer = &direct{} })
 			wantCall(t, c, "", http.StatusOK)
 			w.advance(time600)
 			w.expire()
@@ -291,7 +292,7 @@ func TestC5_StaleRegistrationAtCode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	store := NewMemoryStore()
-	c := w.client(func(o *Options) { o.Store = store })
+	c := w.client(func(o *Options) { o.Store, o.Authorizer = store, &direct{} })
 	wantCall(t, c, "", http.StatusOK)
 	refuse := true
 	w.hook("POST /token", func(rw http.ResponseWriter, r *http.Request) {
@@ -347,21 +348,20 @@ func TestC5_StaleRegistrationAtAuthorize(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lost := false
-	open := func(ctx context.Context, u string) error {
-		if lost {
-			w.locked(func() { w.n++ })
+	c := w.client(func(o *Options) {
+		o.Authorizer = &direct{answer: func(*url.URL) error {
+			if lost {
+				return ErrNoAnswer
+			}
 			return nil
-		}
-		return browse(ctx, u)
-	}
-	c := w.client(func(o *Options) { o.Authorizer = &Loopback{Open: open, Timeout: 20 * time.Millisecond} })
+		}}
+	})
 	if err := c.Login(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	lost = true
-	before := w.n
-	if err := c.Login(t.Context()); !errors.Is(err, ErrNoAnswer) || w.n != before+1 || len(w.registrations) != 1 {
-		t.Fatalf("%v, opened %d times, %d registrations", err, w.n-before, len(w.registrations))
+	if err := c.Login(t.Context()); !errors.Is(err, ErrNoAnswer) || len(w.authorizations) != 2 || len(w.registrations) != 1 {
+		t.Fatalf("%v, %d authorizations, %d registrations", err, len(w.authorizations), len(w.registrations))
 	}
 	lost = false
 	if err := c.Login(t.Context()); err != nil || len(w.registrations) != 2 {

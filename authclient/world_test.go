@@ -267,6 +267,34 @@ func browse(ctx context.Context, rawURL string) error {
 	return err
 }
 
+// direct is a person without a listener, whose redirect URI is always the same: for
+// tests in which a registration has to be found again.
+type direct struct{ answer func(location *url.URL) error }
+
+func (d *direct) Begin(context.Context) (Attempt, error) { return d, nil }
+func (d *direct) RedirectURI() string                    { return "http://127.0.0.1/callback" }
+func (d *direct) Close() error                           { return nil }
+
+func (d *direct) Authorize(ctx context.Context, rawURL string) (url.Values, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	to, err := resp.Location()
+	if err == nil && d.answer != nil {
+		err = d.answer(to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return to.Query(), nil
+}
+
 // options are those of a client of the world, changed by each of change.
 func (w *world) options(change ...func(*Options)) Options {
 	o := Options{Server: w.url(), Authorizer: &Loopback{Open: browse, Timeout: 10 * time.Second}, Now: w.clock}
