@@ -25,6 +25,7 @@ type gatewayFlags struct {
 	listen, adminListen, tlsCert, tlsKey string
 	key, jwksFile                        string
 	allowedOrigins, allowedHosts         []string
+	removeHeaders                        []string
 	prefix, metadataAtRoot, noLegacy     bool
 	timeout                              time.Duration
 	maxBody                              int64
@@ -117,6 +118,7 @@ func (f *gatewayFlags) define(fs *pflag.FlagSet) {
 	fs.StringVar(&f.tlsKey, "tls-key", "", "its private key, a `file` (PEM)")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the server may take to begin an answer; streams last longer")
 	fs.Int64Var(&f.maxBody, "max-body", 4<<20, "largest request body, in `bytes`")
+	fs.StringArrayVar(&f.removeHeaders, "remove-header", nil, "further request header, by `name`, that is not forwarded (repeatable): one that another proxy wrote")
 	fs.BoolVar(&f.prefix, "prefix", false, "also forward what lies below the resource's path")
 	fs.StringArrayVar(&f.allowedOrigins, "allowed-origin", nil, "`origin` of web pages that may call, or * (repeatable); default: any, loopback resources loopback")
 	fs.StringArrayVar(&f.allowedHosts, "allowed-host", nil, "further `host` that requests may be for, also on the admin listener (repeatable)")
@@ -142,7 +144,7 @@ var serveOnly = []string{"config", "database", "state-dir"}
 
 // upstreamOnly and stdioOnly are flags that mean something to one kind of server.
 var (
-	upstreamOnly = []string{"identity", "jwks-file", "prefix", "timeout"}
+	upstreamOnly = []string{"identity", "jwks-file", "prefix", "remove-header", "timeout"}
 	stdioOnly    = []string{"max-children", "max-children-per-subject", "idle", "env"}
 )
 
@@ -230,7 +232,7 @@ func isServiceVariable(word string) bool {
 
 // options turns the flags into those of the gateway, which logs to w.
 func (f *gatewayFlags) options(w io.Writer) (o gateway.Options, err error) {
-	o = gateway.Options{RequiredScopes: f.required, Upstream: f.upstream, Prefix: f.prefix, Timeout: f.timeout, MaxBody: f.maxBody}
+	o = gateway.Options{RequiredScopes: f.required, Upstream: f.upstream, Prefix: f.prefix, RemoveHeaders: f.removeHeaders, Timeout: f.timeout, MaxBody: f.maxBody}
 	rs := &o.ResourceServer
 	*rs = resourceserver.Options{Resource: f.resource, Name: f.name, Documentation: f.documentation, Scopes: f.scopes,
 		AllowedOrigins: f.allowedOrigins, AllowedHosts: f.allowedHosts, NoLegacyMetadata: f.noLegacy, MetadataAtRoot: f.metadataAtRoot}

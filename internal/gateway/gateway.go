@@ -47,6 +47,9 @@ type Options struct {
 	Identity Identity
 	// Key signs identities and seals session ids. Nil makes one for this process.
 	Key *Key
+	// RemoveHeaders are names of further request headers that are not forwarded:
+	// those that another proxy told the upstream who calls with.
+	RemoveHeaders []string
 	// Prefix also forwards what lies below the resource's path.
 	Prefix bool
 	// Timeout is how long the upstream may take to begin an answer. Default 5
@@ -133,6 +136,11 @@ func (g *Gateway) next(o Options, key *Key) (http.Handler, error) {
 	u, err := parseUpstream(o.Upstream)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	for _, name := range o.RemoveHeaders {
+		if !isPlainName(name) {
+			return nil, fmt.Errorf("gateway: %q is not the name of a header", name)
+		}
 	}
 	id, err := newIdentifier(o, u, key)
 	if err != nil {

@@ -177,7 +177,13 @@ func parsePolicy(data []byte, path string, o *resourceserver.Options) error {
 	}
 	r := policyReader{name: name, dir: filepath.Dir(path)}
 	r.issuers(p, o)
-	r.operations(p, hasTable(data), o)
+	table := hasTable(data)
+	r.operations(p, table, o)
+	if !table && len(p.Issuers) == 0 {
+		// A file cut short, or never filled: it must not open everything.
+		r.lines = append(r.lines, name+" has neither a table (tools, prompts, resources, methods, default) nor issuers; "+
+			"leave --operations out if every valid token may do everything")
+	}
 	if len(r.lines) > 0 {
 		return &PolicyError{lines: r.lines}
 	}

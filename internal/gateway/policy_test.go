@@ -85,15 +85,14 @@ func TestPolicy(t *testing.T) {
 }
 
 // What is not in the table is refused, unless the file says otherwise; a file
-// without a table makes none.
+// of issuers alone makes none.
 func TestPolicyDefault(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text            string
 		table, fallback bool
 	}{
-		{"", false, false},
-		{"implies: {a: [b]}", false, false},
+		{"issuers:\n  - issuer: https://a.example", false, false},
 		{"tools: {a: [b]}", true, false},
 		{"tools: {}", true, false},
 		{"tools:\n# a: [b]", true, false},
@@ -134,6 +133,11 @@ func TestPolicyMistakes(t *testing.T) {
 		{"file", "issuers:\n  - issuer: https://a.example\n    jwks_file: none.json", "p.yaml line 2: jwks_file: open"},
 		{"two documents", "tools: {}\n---\ntools: {}", "p.yaml has a second YAML document"},
 		{"no YAML", "\t", "p.yaml: "},
+		{"empty", "", "p.yaml has neither a table"},
+		{"commented out", "# tools:\n#   a: [b]\n", "p.yaml has neither a table"},
+		{"null", "~\n", "p.yaml has neither a table"},
+		{"nothing in it", "{}\n", "p.yaml has neither a table"},
+		{"implies alone", "implies: {a: [b]}\n", "p.yaml has neither a table"},
 		{"two mistakes", "issuers:\n  - profile: entra\nimplies:\n  \"a b\": [c]", "p.yaml line 4"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

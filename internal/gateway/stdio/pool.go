@@ -50,15 +50,15 @@ func (b *Bridge) open(ctx context.Context, t *resourceserver.Token) (*session, e
 
 // openShared returns the one child of t's owner for requests without a session,
 // and starts it when there is none.
-func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token, version string) (*session, error) {
+func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token) (*session, error) {
 	o := ownerOf(t)
 	b.mu.Lock()
-	if b.opts.Now().Before(b.legacyUntil) {
+	s := b.shared[o] // one that runs has shown what it speaks, whatever others said
+	starts := s == nil
+	if starts && b.opts.Now().Before(b.legacyUntil) {
 		b.mu.Unlock()
 		return nil, errLegacy
 	}
-	s := b.shared[o]
-	starts := s == nil
 	if starts {
 		s = newSession(b, o, "")
 		b.shared[o] = s
@@ -67,7 +67,7 @@ func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token, versio
 	b.mu.Unlock()
 	if starts {
 		// Others wait for this start: that this client goes away must not fail it.
-		go b.startShared(context.WithoutCancel(ctx), s, version)
+		go b.startShared(context.WithoutCancel(ctx), s)
 	}
 	select {
 	case <-s.ready:
@@ -82,7 +82,7 @@ func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token, versio
 	return s, nil
 }
 
-func (b *Bridge) startShared(ctx context.Context, s *session, version string) {
+func (b *Bridge) startShared(ctx context.Context, s *session) {
 	defer close(s.ready)
 	if s.startErr = b.reserve(ctx, s); s.startErr == nil {
 		if s.startErr = s.start(); s.startErr != nil {
@@ -90,8 +90,8 @@ func (b *Bridge) startShared(ctx context.Context, s *session, version string) {
 		}
 	}
 	if s.startErr == nil {
-		if s.startErr = s.probe(ctx, version); s.startErr != nil {
-			s.end("it cannot serve clients of " + version)
+		if s.startErr = s.probe(ctx); s.startErr != nil {
+			s.end("it cannot serve clients of " + modernVersion)
 		}
 	}
 	if s.startErr == nil {
