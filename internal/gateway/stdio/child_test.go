@@ -4,6 +4,7 @@ package stdio_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -164,8 +165,11 @@ func misbehave(m line, raw []byte) {
 	case "initialize":
 		result = map[string]any{"protocolVersion": "2025-11-25", "capabilities": struct{}{}, "serverInfo": map[string]string{"name": "hand", "version": "1"}}
 	case "server/discover":
-		switch os.Args[2] {
+		switch mood(raw) {
 		case "silent":
+			return
+		case "broken":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no disk"}}`+"\n", m.ID)
 			return
 		case "modern":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"]}}`+"\n", m.ID)
@@ -212,6 +216,21 @@ func misbehave(m line, raw []byte) {
 	}
 	body, _ := json.Marshal(result)
 	fmt.Printf(`{"result":%s,"jsonrpc":"2.0","id":%s}`+"\n", body, m.ID)
+}
+
+// mood is how a child by hand takes server/discover.
+func mood(question []byte) string {
+	switch mode := os.Args[2]; {
+	case mode == "moody": // as its subject wishes
+		if subject := os.Getenv("MCP_GATEWAY_SUBJECT"); slices.Contains([]string{"u_silent", "u_broken", "u_old"}, subject) {
+			return strings.TrimPrefix(subject, "u_")
+		}
+		return "modern"
+	case mode == "strict" && bytes.Contains(question, []byte(`"2026-07-28"`)): // knows that revision alone
+		return "modern"
+	default:
+		return mode
+	}
 }
 
 // openFiles lists what was inherited beyond standard input, output and error.
