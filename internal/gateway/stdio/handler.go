@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +32,7 @@ const (
 type failure struct {
 	status int
 	rpc    jsonrpc.Error
+	retry  time.Duration // when to try again, if that is known
 }
 
 func (f *failure) Error() string { return f.rpc.Message }
@@ -205,7 +208,10 @@ func (b *Bridge) fail(w http.ResponseWriter, err error, id json.RawMessage) {
 	if !errors.As(err, &f) {
 		f = refuse(http.StatusInternalServerError, jsonrpc.CodeInternalError, "the request could not be served")
 	}
-	if f.status == http.StatusServiceUnavailable {
+	switch {
+	case f.retry > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retry.Seconds()))))
+	case f.status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	writeJSON(w, f.status, rpcError(id, &f.rpc))

@@ -84,9 +84,13 @@ func (s *session) start() error {
 
 // end makes the session unreachable at once and ends the child behind it.
 func (s *session) end(reason string) {
-	if !s.b.retire(s) {
-		return
+	if s.b.retire(s) {
+		s.stop(reason)
 	}
+}
+
+// stop ends the child of a session that is unreachable, as the first to do so.
+func (s *session) stop(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reason = reason
