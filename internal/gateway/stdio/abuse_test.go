@@ -101,3 +101,14 @@ func TestOlderRevisionCutsNoRunningChild(t *testing.T) {
 	f.advance(6 * time.Minute)
 	served(t, f.modern("u_2"))
 }
+
+// Error -32022 names the revisions that there are: whether one of them begins
+// without initialize is what counts.
+func TestRevisionsOfError32022(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, []string{"moody"})
+	served(t, f.modern("u_later")) // it says to each request what it makes of it
+	served(t, f.modern("u_1"))
+	turnedAway(t, f.modern("u_refusing"))
+	turnedAway(t, f.modern("u_2")) // believed for a while
+}

@@ -171,6 +171,10 @@ func misbehave(m line, raw []byte) {
 		case "broken":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no disk"}}`+"\n", m.ID)
 			return
+		case "refusing", "later":
+			versions := map[string]string{"refusing": "2025-11-25", "later": "2099-01-01"}
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":[%q]}}}`+"\n", m.ID, versions[mood(raw)])
+			return
 		case "modern":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"]}}`+"\n", m.ID)
 			return
@@ -222,7 +226,7 @@ func misbehave(m line, raw []byte) {
 func mood(question []byte) string {
 	switch mode := os.Args[2]; {
 	case mode == "moody": // as its subject wishes
-		if subject := os.Getenv("MCP_GATEWAY_SUBJECT"); slices.Contains([]string{"u_silent", "u_broken", "u_old"}, subject) {
+		if subject := os.Getenv("MCP_GATEWAY_SUBJECT"); slices.Contains([]string{"u_silent", "u_broken", "u_old", "u_refusing", "u_later"}, subject) {
 			return strings.TrimPrefix(subject, "u_")
 		}
 		return "modern"
