@@ -63,6 +63,7 @@ type policyIntrospection struct {
 	ClientSecretFile string        `yaml:"client_secret_file"`
 	BearerTokenFile  string        `yaml:"bearer_token_file"`
 	AlsoJWT          bool          `yaml:"also_jwt"`
+	TokenPrefix      string        `yaml:"token_prefix"`
 	MaxAge           time.Duration `yaml:"max_age"`
 }
 
@@ -219,6 +220,7 @@ func (r *policyReader) issuers(p policy, o *resourceserver.Options) {
 		}
 		if in := is.Introspection; in != nil {
 			out.Introspection = &resourceserver.Introspection{Endpoint: in.Endpoint, ClientID: in.ClientID, AlsoJWT: in.AlsoJWT, MaxAge: in.MaxAge,
+				TokenPrefix:  in.TokenPrefix,
 				ClientSecret: r.secret(is.line, "client_secret_file", in.ClientSecretFile),
 				BearerToken:  r.secret(is.line, "bearer_token_file", in.BearerTokenFile)}
 		}

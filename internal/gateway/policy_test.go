@@ -24,6 +24,7 @@ const policyExample = `issuers:
       client_id: gateway
       client_secret_file: secret
       also_jwt: true
+      token_prefix: auth_at_
       max_age: 10s
 tools:
   list_notes: ["notes:read"]
@@ -60,7 +61,7 @@ func TestPolicy(t *testing.T) {
 			{Identifier: "https://login.example.com/realms/main", Profile: resourceserver.ProfileKeycloak, Algorithms: []string{"RS256"},
 				JWKS: []byte(`{"keys":[]}`), AllowAudiences: []string{"mcp"}, ScopeClaims: []string{"scope", "roles"}, ScopePrefix: "notes/"},
 			{Identifier: "https://auth.example.com", Introspection: &resourceserver.Introspection{ClientID: "gateway", ClientSecret: "hunter2",
-				AlsoJWT: true, MaxAge: 10e9}},
+				AlsoJWT: true, TokenPrefix: "auth_at_", MaxAge: 10e9}},
 		},
 		Operations: map[op][]string{
 			{Method: "tools/call", Name: "list_notes"}:                   {"notes:read"},
