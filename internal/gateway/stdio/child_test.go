@@ -25,7 +25,10 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/gateway/stdio"
 )
 
-const asChild = "run-as-mcp-server"
+const (
+	asChild     = "run-as-mcp-server"
+	raceOptions = "GORACE"
+)
 
 // TestMain is also the MCP server of the tests: the test binary, started again.
 func TestMain(m *testing.M) {
@@ -33,6 +36,8 @@ func TestMain(m *testing.M) {
 		runChild(os.Args[2], os.Args[3:])
 		return
 	}
+	// Programs under the race detector take a second to end otherwise.
+	_ = os.Setenv(raceOptions, "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 

@@ -84,6 +84,7 @@ func (b *Bridge) admit(s *session) (*session, error) {
 	case victim == nil:
 		return nil, errFull
 	}
+	victim.awaited = true
 	if b.retireHeld(victim) { // now: nobody may use it before it is told
 		go victim.stop(reasonFor(s, victim))
 	}
@@ -99,7 +100,8 @@ func reasonFor(s, victim *session) string {
 
 // victim returns the child whose end makes room for p's: one that ends anyway, else
 // p's own, else, unless ownOnly, of whoever has most and more than p; of these the
-// one that was not used for longest. It is nil when all are in use.
+// one that was not used for longest. One whose room others wait for comes last: they
+// would wait for one another. It is nil when all are in use.
 func (b *Bridge) victim(p person, have map[person]int, ownOnly bool) *session {
 	var candidates []*session
 	for s := range b.all {
@@ -113,7 +115,7 @@ func (b *Bridge) victim(p person, have map[person]int, ownOnly bool) *session {
 		return nil
 	}
 	return slices.MinFunc(candidates, func(x, y *session) int {
-		return cmp.Or(trueFirst(x.ending, y.ending), trueFirst(x.owner.person() == p, y.owner.person() == p),
+		return cmp.Or(trueFirst(y.awaited, x.awaited), trueFirst(x.ending, y.ending), trueFirst(x.owner.person() == p, y.owner.person() == p),
 			cmp.Compare(have[y.owner.person()], have[x.owner.person()]), x.usedAt.Compare(y.usedAt))
 	})
 }

@@ -3,8 +3,10 @@
 package stdio_test
 
 import (
+	"context"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,4 +113,33 @@ func TestFullBridgeInUse(t *testing.T) {
 	if !first.alive() || !second.alive() {
 		t.Error("a session in use has ended")
 	}
+}
+
+// Strangers who come together do not wait for one another: room is made for each.
+func TestRoomIsMadeForEachStranger(t *testing.T) {
+	t.Parallel()
+	l := lifeline(t)
+	f := newFixture(t, []string{"deaf", l.Addr().String()}, func(o *stdio.Options) {
+		o.MaxChildren, o.MaxPerSubject, o.StopTimeout = 2, 2, time.Hour
+	})
+	f.begin("u_1")
+	f.begin("u_2")
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, subject := range []string{"u_3", "u_4"} {
+		c := &client{f: f, token: f.token(subject), version: "2025-11-25"}
+		req := c.request(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":"i","method":"initialize"}`)
+		wg.Go(func() {
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				_ = resp.Body.Close()
+				t.Errorf("initialize = %s while two programs did not end", resp.Status)
+			}
+		})
+	}
+	if first, second := alive(t, l), alive(t, l); first.pid == second.pid { // they connect once they are told to end
+		t.Error("one program alone is to end")
+	}
+	cancel()
+	wg.Wait()
+	_ = f.bridge.Close(ctx) // kills them
 }

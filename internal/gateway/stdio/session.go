@@ -33,6 +33,7 @@ type session struct {
 	expires time.Time // of the last token seen; zero: never
 	forever bool
 	ending  bool
+	awaited bool // ending, and somebody waits for its room
 
 	mu        sync.Mutex
 	child     *child
