@@ -262,11 +262,15 @@ func limitBodyTime(w http.ResponseWriter, r *http.Request) *http.Request {
 	if c.SetReadDeadline(time.Now().Add(bodyTime)) != nil { // the connection's clock
 		return r
 	}
+	// A copy, for net/http looks at its own request's body to refuse without
+	// waiting for what a client announced.
+	r = r.WithContext(r.Context())
 	r.Body = &timedBody{ReadCloser: r.Body, controller: c}
 	return r
 }
 
-// timedBody lifts the deadline when the body has ended.
+// timedBody lifts the deadline when the body has ended. After any other error it
+// stays: net/http reads what is left before it answers.
 type timedBody struct {
 	io.ReadCloser
 	controller *http.ResponseController
@@ -275,7 +279,7 @@ type timedBody struct {
 // Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if err == io.EOF {
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
