@@ -228,6 +228,9 @@ func checkOperationTable(o Options) error {
 	if o.FilterLists && o.Operations == nil {
 		errs = append(errs, errors.New("Options.FilterLists needs Operations"))
 	}
+	if o.DefaultScopes != nil && o.Operations == nil {
+		errs = append(errs, errors.New("Options.DefaultScopes needs Operations (an empty map will do): without it nothing is asked of a token"))
+	}
 	for broad, narrow := range o.Implies {
 		for _, s := range append([]string{broad}, narrow...) {
 			if !oauth.IsScopeToken(s) {

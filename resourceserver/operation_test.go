@@ -136,6 +136,7 @@ func TestNewRefusesOperations(t *testing.T) {
 		{"prefix with dots", Options{Operations: map[Operation][]string{{Method: "resources/read", Prefix: "file:///a/../"}: nil}}, "delimiter"},
 		{"implied scope with a quote", Options{Implies: map[string][]string{"a": {`b"`}}}, "scope-token"},
 		{"lists without a table", Options{FilterLists: true}, "needs Operations"},
+		{"default scopes without a table", Options{DefaultScopes: []string{"a"}}, "needs Operations"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
