@@ -18,7 +18,7 @@ ROUTERS := examples/routers
 # What make test runs under the race detector: where goroutines meet on shared
 # state, without the one test that only counts to ten thousand. make soak runs
 # everything under it.
-RACE := ./authclient/... ./internal/app ./internal/gateway ./internal/keys ./internal/login ./internal/obs ./internal/ratelimit ./internal/sqlstore/... \
+RACE := ./authclient/... ./internal/app ./internal/gateway/... ./internal/keys ./internal/login ./internal/obs ./internal/ratelimit ./internal/sqlstore/... \
 	./metadata ./registration ./resourceserver/...
 RACES := TestCO02|TestRT02|TestRT04|TestRT11|TestSL06|TestSL10|TestFlow|TestTK15
 

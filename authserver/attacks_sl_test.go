@@ -20,7 +20,10 @@ func TestSL06_SignInsLeaveRoomForTokens(t *testing.T) {
 		k := newKit(t, db, func(c *config.Config) { c.PasswordHashingAtOnce = 1 })
 		a := k.register(appRedirect)
 		token := k.connect(a, nil).body.RefreshToken
-		const people = 500
+		people := 500
+		if testkit.Race {
+			people = 100
+		}
 		pages, crowd := make([]*testkit.Page, people), make([]*testkit.Person, people)
 		for i := range people {
 			crowd[i] = k.Person()

@@ -11,7 +11,7 @@ import (
 
 // Bounds of what is read of a client and of the server behind us: no message has
 // as many members, and arguments may nest further than a token does.
-var bodyBounds = strictjson.Bounds{Members: 1000, Depth: 1000}
+var bodyBounds = strictjson.Bounds{Members: 1000, Depth: 128}
 
 // usualMembers is how many members hardly any object has more of.
 const usualMembers = 8

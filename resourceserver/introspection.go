@@ -2,7 +2,6 @@ package resourceserver
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/strictjson"
@@ -27,9 +24,11 @@ const (
 	introspectionTimeout = 5 * time.Second
 	maxAnswer            = 64 << 10 // bytes
 	maxAsking            = 32       // requests at a time
+	maxStrangers         = 24       // of them, about tokens that nobody has vouched for
 	maxAnswerAge         = time.Minute
 	inactiveAge          = 10 * time.Second
 	inactiveCache        = 1000 // tokens
+	activeCache          = 1000 // at least
 )
 
 // Introspection asks the issuer about tokens (RFC 7662), with this server's own
@@ -44,10 +43,16 @@ type Introspection struct {
 	ClientSecret Secret
 	// BearerToken authenticates this server instead (RFC 7662 §2.1).
 	BearerToken Secret
-	// AlsoJWT asks about the issuer's JWTs too, so that a revoked one is refused
-	// within MaxAge; it costs a request to the issuer where none was needed.
-	// Otherwise JWTs are verified here, and the issuer is asked about the rest.
+	// AlsoJWT asks about the issuer's JWTs too, once they are verified here, so that
+	// a revoked one is refused within MaxAge; it costs a request to the issuer where
+	// none was needed. Otherwise JWTs are verified here alone, and the issuer is
+	// asked about the rest.
 	AlsoJWT bool
+	// TokenPrefix is what the issuer's tokens that are not JWTs begin with, e.g.
+	// "acme_at_": others are refused unasked. Without it everybody can have the
+	// issuer asked about anything, and use up what it allows this server; tokens
+	// seen active before are still asked about when many others are.
+	TokenPrefix string
 	// MaxAge is how long an answer is used, at most a minute and never beyond the
 	// token's exp: a revoked token works that long (JW-23). Default 30 seconds;
 	// a negative value asks for every request. Without Options.TokenCache every
@@ -64,6 +69,9 @@ func (i *Introspection) check(issuer string) error {
 	if bearer && !isToken68(i.BearerToken.Reveal()) {
 		errs = append(errs, errors.New("Introspection.BearerToken is not a bearer token (RFC 6750 §2.1)"))
 	}
+	if i.TokenPrefix != "" && !isToken68(i.TokenPrefix) {
+		errs = append(errs, fmt.Errorf("Introspection.TokenPrefix %q cannot begin a bearer token (RFC 6750 §2.1)", i.TokenPrefix))
+	}
 	if i.Endpoint != "" {
 		errs = append(errs, checkEndpoint("Introspection.Endpoint", i.Endpoint, issuer))
 	}
@@ -75,16 +83,22 @@ func (i *Introspection) check(issuer string) error {
 
 // introspector asks one issuer. A token is asked about once at a time, however
 // many requests carry it; what was not active is remembered apart from good
-// tokens, so that no flood of guesses displaces those.
+// tokens, so that no flood of guesses displaces those. Guesses do not hold up the
+// others either while the issuer is slow: some requests are kept for tokens that
+// were active before, or whose signature is good.
 type introspector struct {
 	Introspection
 	authority *authority
 	client    *http.Client
 	log       *slog.Logger
 	retry     time.Duration
-	flights   singleflight.Group
-	slots     chan struct{} // one for each request under way
+	strangers chan struct{} // one for each request under way
+	vouched   chan struct{} // the same, of those that no stranger takes
 	refused   *cache[*refusal]
+	active    *cache[struct{}] // tokens that were active when they were last asked about
+
+	flying  sync.Mutex // of flights
+	flights map[digest]*flight
 
 	mu          sync.Mutex // of the discovered endpoint
 	endpoint    string
@@ -95,7 +109,9 @@ type introspector struct {
 func newIntrospector(o Options, a *authority) *introspector {
 	i := &introspector{Introspection: *a.Issuer.Introspection, authority: a, client: o.HTTPClient,
 		log:   o.Log.With(slog.String("issuer", a.Identifier)),
-		retry: o.KeyRetry, slots: make(chan struct{}, maxAsking)}
+		retry: o.KeyRetry, flights: map[digest]*flight{},
+		strangers: make(chan struct{}, maxStrangers), vouched: make(chan struct{}, maxAsking-maxStrangers),
+		active: newCache[struct{}](max(o.TokenCache, activeCache))}
 	setDefault(&i.MaxAge, 30*time.Second)
 	if i.MaxAge > 0 && o.TokenCache > 0 {
 		i.refused = newCache[*refusal](inactiveCache)
@@ -104,41 +120,42 @@ func newIntrospector(o Options, a *authority) *introspector {
 	return i
 }
 
-// answer is what one flight brings back.
-type answer struct {
-	token *Token
-	until time.Time
-}
-
 // ask returns the token as the issuer describes it, and how long that may be
 // believed. A token that is not active, or not for us, is a 401 refusal; an issuer
-// that does not answer is a 503 refusal, never a 401 (M8).
-func (i *introspector) ask(ctx context.Context, raw string, d digest) (*Token, time.Time, error) {
-	if e, ok := i.refused.get(d, i.authority.now()); ok {
+// that does not answer is a 503 refusal, never a 401 (M8). vouched tells a token
+// that the issuer has signed.
+func (i *introspector) ask(ctx context.Context, raw string, d digest, vouched bool) (*Token, time.Time, error) {
+	now := i.authority.now()
+	if e, ok := i.refused.get(d, now); ok {
 		return nil, time.Time{}, e
 	}
-	flight := i.flights.DoChan(hex.EncodeToString(d[:]), func() (any, error) {
-		// The request outlives the one that caused it: others wait for it too.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), introspectionTimeout)
-		defer cancel()
-		return i.request(ctx, raw, d)
-	})
+	if !vouched {
+		if !strings.HasPrefix(raw, i.TokenPrefix) {
+			return nil, time.Time{}, invalidToken("the token does not begin as those of this server's authorization server do")
+		}
+		_, vouched = i.active.get(d, now)
+	}
+	f := i.join(ctx, d, func(ctx context.Context) (answer, error) { return i.request(ctx, raw, d, vouched) })
+	defer i.leave(f)
 	select {
-	case r := <-flight:
-		a, _ := r.Val.(answer)
-		return a.token, a.until, r.Err
+	case <-f.done:
+		return f.token, f.until, f.err
 	case <-ctx.Done():
 		return nil, time.Time{}, unavailable(ctx.Err())
 	}
 }
 
-func (i *introspector) request(ctx context.Context, raw string, d digest) (_ answer, err error) {
+// request asks and reads the answer. It runs on its own, for all who wait.
+func (i *introspector) request(ctx context.Context, raw string, d digest, vouched bool) (_ answer, err error) {
 	defer func() { // where no request would end with a panic, but the process (JW-31)
 		if p := recover(); p != nil {
 			err = unavailable(fmt.Errorf("reading the answer panicked: %v", p))
 		}
 	}()
-	body, err := i.post(ctx, raw)
+	body, err := i.post(ctx, raw, vouched)
+	if errors.Is(ctx.Err(), context.Canceled) { // nobody waits any more
+		return answer{}, unavailable(ctx.Err())
+	}
 	if err != nil {
 		i.log.WarnContext(ctx, "the authorization server could not be asked about a token",
 			slog.String("event", "introspection.failed"), slog.Any("cause", err))
@@ -147,16 +164,15 @@ func (i *introspector) request(ctx context.Context, raw string, d digest) (_ ans
 	now := i.authority.now()
 	token, err := i.read(body)
 	if e := (*refusal)(nil); errors.As(err, &e) && e.status == http.StatusUnauthorized {
+		i.active.drop(d)
 		i.refused.put(d, e, now.Add(min(inactiveAge, i.MaxAge)), now)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	until := now.Add(i.MaxAge)
-	if end := token.ExpiresAt.Add(i.authority.skew); end.Before(until) {
-		until = end
-	}
-	return answer{token: token, until: until}, nil
+	end := token.ExpiresAt.Add(i.authority.skew)
+	i.active.put(d, struct{}{}, end, now)
+	return answer{token: token, until: earlier(now.Add(i.MaxAge), end)}, nil
 }
 
 // read applies RFC 7662 §2.2, and what is asked of a JWT's claims: aud and exp
@@ -190,10 +206,16 @@ func isBearerType(kind string) bool {
 
 // post sends the token to the issuer and returns the response, which must be a
 // JSON document with status 200: a refusal of our own credential is an outage.
-func (i *introspector) post(ctx context.Context, raw string) ([]byte, error) {
+func (i *introspector) post(ctx context.Context, raw string, vouched bool) ([]byte, error) {
+	var more chan struct{} // nil: never ready
+	if vouched {
+		more = i.vouched
+	}
 	select {
-	case i.slots <- struct{}{}:
-		defer func() { <-i.slots }()
+	case i.strangers <- struct{}{}:
+		defer func() { <-i.strangers }()
+	case more <- struct{}{}:
+		defer func() { <-more }()
 	case <-ctx.Done():
 		return nil, errors.New("too many requests to the introspection endpoint are under way")
 	}
@@ -234,6 +256,9 @@ func (i *introspector) locate(ctx context.Context) (string, error) {
 		return "", i.failed
 	}
 	i.attemptedAt = now
+	// Who gives up while we look decides nothing for those who come after.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), introspectionTimeout)
+	defer cancel()
 	doc, err := metadata.FetchAuthorizationServer(ctx, i.client, i.authority.Identifier)
 	if err == nil {
 		err = checkEndpoint("introspection_endpoint", doc.IntrospectionEndpoint, i.authority.Identifier)

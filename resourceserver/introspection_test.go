@@ -313,7 +313,7 @@ func TestIntrospectionOfJWTs(t *testing.T) {
 		o.Issuers = append(o.Issuers, resourceserver.Issuer{Identifier: other.URL})
 	})
 	token := n.token(t, "notes:read")
-	if w := n.get(token); w.Code != http.StatusOK || n.asked() != 1 || n.issuer.fetched() != 0 {
+	if w := n.get(token); w.Code != http.StatusOK || n.asked() != 1 || n.issuer.fetched() != 1 {
 		t.Errorf("status = %d, asked %d times, keys fetched %d times", w.Code, n.asked(), n.issuer.fetched())
 	}
 	foreign := other.sign(t, header("ES256", "ec-1"), other.claims(testResource, n.now, "notes:read"))

@@ -3,6 +3,7 @@ package resourceserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -105,7 +106,7 @@ func (d *legacyDocument) copy() []byte {
 func (d *legacyDocument) fetch(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
-	_, body, err := metadata.FetchAuthorizationServerDocument(ctx, d.client, d.issuer)
+	body, err := d.fetchDocument(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer close(done)
@@ -116,4 +117,16 @@ func (d *legacyDocument) fetch(done chan struct{}) {
 		return
 	}
 	d.body, d.fetchedAt = body, d.now()
+}
+
+// fetchDocument makes an error of a panic: it runs where no request would end with
+// it, but the process (JW-31).
+func (d *legacyDocument) fetchDocument(ctx context.Context) (body []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			body, err = nil, fmt.Errorf("reading the metadata panicked: %v", p)
+		}
+	}()
+	_, body, err = metadata.FetchAuthorizationServerDocument(ctx, d.client, d.issuer)
+	return body, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ostiary-auth/ostiary/internal/strictjson"
 )
@@ -27,8 +28,9 @@ var listed = map[string]struct{ method, member string }{
 }
 
 // listFilter leaves out of lists what the token may not call. The answer is
-// buffered: JSON whole, of an event stream each event. What is not a list passes
-// byte for byte; what cannot be read does not pass.
+// buffered: JSON whole, of an event stream each event, whatever its type says when
+// it begins as JSON does. What is not a list passes byte for byte; what cannot be
+// read does not pass.
 type listFilter struct {
 	server *Server
 	token  *Token
@@ -39,6 +41,7 @@ type listFilter struct {
 	status int
 	events *eventReader // nil for JSON
 	plain  bool         // neither JSON nor events: nothing to filter
+	unsure bool         // of another type, until its first byte tells whether somebody may read JSON
 	buf    []byte
 }
 
@@ -58,7 +61,10 @@ func (f *listFilter) begin(w *response, status int) bool {
 	h := w.Header()
 	t := mediaType(h)
 	switch {
-	case f.resume && t != eventStream, t != "" && !isJSON(t) && t != eventStream:
+	case f.isOdd(h, t):
+		f.fail(errors.New("nobody can tell whether the answer is an event stream"))
+		return true
+	case f.resume && t != eventStream:
 		f.plain = true
 		return false
 	case isEncoded(h):
@@ -70,7 +76,15 @@ func (f *listFilter) begin(w *response, status int) bool {
 		f.events = &eventReader{limit: f.limit, message: f.filterAnswer}
 		return false
 	}
+	f.unsure = t != "" && !isJSON(t)
 	return true
+}
+
+// isOdd reports a type that is an event stream to some clients alone: the
+// TypeScript SDK looks whether the header, all of its values, contains the name.
+func (f *listFilter) isOdd(h http.Header, t string) bool {
+	all := h.Values("Content-Type")
+	return len(all) > 1 && !f.resume || t != eventStream && strings.Contains(strings.ToLower(strings.Join(all, ",")), eventStream)
 }
 
 // isEncoded reports a body that must be decoded before it can be read.
@@ -82,6 +96,9 @@ func isEncoded(h http.Header) bool {
 func (f *listFilter) write(b []byte) error {
 	switch {
 	case f.plain:
+		_, err := f.w.w.Write(b)
+		return err
+	case f.unsure && !f.decide(b):
 		_, err := f.w.w.Write(b)
 		return err
 	case f.events != nil:
@@ -104,6 +121,25 @@ func (f *listFilter) write(b []byte) error {
 	return nil
 }
 
+// decide looks at the first byte that is no space, and reports whether what it
+// begins is kept back: an object or array is JSON to those who do not look at the
+// type, and to those who know text/json, whatever stands before it.
+func (f *listFilter) decide(b []byte) bool {
+	for _, c := range b {
+		switch {
+		case c == '{' || c == '[':
+			f.unsure = false
+			return true
+		case strings.IndexByte(" \t\r\n\v\f\x00\xef\xbb\xbf\xfe\xff", c) < 0: // spaces, byte order marks
+			f.unsure, f.plain = false, true
+			f.w.w.WriteHeader(f.status)
+			_, _ = f.w.w.Write(f.buf)
+			return false
+		}
+	}
+	return true
+}
+
 // flush reports whether what was written is on its way.
 func (f *listFilter) flush() bool { return f.plain || f.events != nil }
 
@@ -121,7 +157,7 @@ func (f *listFilter) end() {
 		return
 	}
 	body := f.buf
-	if len(bytes.TrimSpace(body)) > 0 {
+	if len(bytes.TrimSpace(body)) > 0 && !f.unsure {
 		var err error
 		if body, err = f.filterAnswer(f.buf); err != nil {
 			f.fail(err)

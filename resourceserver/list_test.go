@@ -165,6 +165,56 @@ func TestFilterListsOddTypes(t *testing.T) {
 			}
 		})
 	}
+	for _, contentType := range []string{"text/json", "application/x-json", "application/json, application/json", "text/plain",
+		"application/yaml", "text/plain; x=application/json", "?"} {
+		t.Run("SC-09 JSON as "+contentType, func(t *testing.T) {
+			if w := f.answerWith(t, "POST", listBody, contentType, allTools); w.Code != http.StatusOK || w.Body.String() != myTools {
+				t.Errorf("%d %q\nwant %q", w.Code, w.Body, myTools)
+			}
+			for _, before := range []string{"\ufeff", "\xff\xfe", "\x00", "\v"} {
+				if w := f.answerWith(t, "POST", listBody, contentType, before+allTools); w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "add_note") {
+					t.Errorf("%q before it: %d %q", before, w.Code, w.Body)
+				}
+			}
+			for _, text := range []string{" no such session", " \n", "", "\ufeffx", "<p>{"} {
+				if w := f.answerWith(t, "POST", listBody, contentType, text); w.Code != http.StatusOK || w.Body.String() != text {
+					t.Errorf("%q became %d %q", text, w.Code, w.Body)
+				}
+			}
+		})
+	}
+	for _, contentType := range []string{"text/event-stream, x", "text/plain; x=text/event-stream", "application/json, Text/Event-Stream"} {
+		for _, method := range []string{"POST", "GET"} {
+			t.Run("SC-09 events as "+contentType+" to "+method, func(t *testing.T) {
+				ask := map[string]string{"POST": listBody}[method]
+				if w := f.answerWith(t, method, ask, contentType, "data: "+allTools+"\n\n"); w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "add_note") {
+					t.Errorf("%d %q", w.Code, w.Body)
+				}
+			})
+		}
+	}
+	t.Run("SC-09 two types", func(t *testing.T) {
+		f.handler = f.server.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = []string{"text/event-stream", "application/json"}
+			_, _ = io.WriteString(w, allTools)
+		}))
+		w := f.call(httptest.NewRequest("POST", testResource, strings.NewReader(listBody)), f.token(t, "notes:read"))
+		if w.Code != http.StatusBadGateway || strings.Contains(w.Body.String(), "add_note") {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+	})
+	t.Run("SC-09 JSON in two writes behind a space", func(t *testing.T) {
+		f.handler = f.server.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/json")
+			_, _ = io.WriteString(w, " ")
+			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, allTools)
+		}))
+		w := f.call(httptest.NewRequest("POST", testResource, strings.NewReader(listBody)), f.token(t, "notes:read"))
+		if w.Code != http.StatusOK || w.Body.String() != " "+myTools {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+	})
 	t.Run("SC-09 two encodings", func(t *testing.T) {
 		f.handler = f.server.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")

@@ -15,6 +15,10 @@ func TestScopesFor(t *testing.T) {
 			{Method: "resources/read", Prefix: "file:///notes/"}:          {"notes"},
 			{Method: "resources/read", Prefix: "file:///notes/personal/"}: {"notes", "personal"},
 			{Method: "resources/read", Name: "file:///notes/personal/a"}:  {"a"},
+			{Method: "resources/read", Name: "FILE:///b"}:                 {"b"},
+			{Method: "resources/read", Prefix: "notes://"}:                {"read"},
+			{Method: "resources/read", Prefix: "notes://personal/"}:       {"personal"},
+			{Method: "resources/read", Prefix: "notes://shared:81/"}:      {"shared"},
 			{Method: "resources/read"}:                                    {"read"},
 			{Method: "resources/subscribe"}:                               {"watch"},
 			{Method: "prompts/get"}:                                       {"prompt"},
@@ -38,22 +42,15 @@ func TestScopesFor(t *testing.T) {
 		{"by prefix", "resources/read", "file:///notes/x", []string{"notes"}},
 		{"by the longer prefix", "resources/read", "file:///notes/personal/x", []string{"notes", "personal"}},
 		{"by name before prefix", "resources/read", "file:///notes/personal/a", []string{"a"}},
+		{"by name, however it is spelled", "resources/read", "FILE:///b", []string{"b"}},
 		{"outside the prefixes", "resources/read", "file:///other", []string{"read"}},
 		{"not a whole segment", "resources/read", "file:///notes", []string{"read"}},
-		{"dot segments", "resources/read", "file:///other/../notes/personal/x", []string{"all"}},
-		{"encoded dot segments", "resources/read", "file:///other/%2e%2e/notes/personal/x", []string{"all"}},
-		{"encoded slash", "resources/read", "file:///notes%2Fpersonal/x", []string{"all"}},
-		{"encoded letter", "resources/read", "file:///notes/%70ersonal/x", []string{"all"}},
-		{"escape in lower case", "resources/read", "file:///notes/%c3%a4", []string{"all"}},
 		{"escape that must be one", "resources/read", "file:///notes/%C3%A4", []string{"notes"}},
-		{"double escape", "resources/read", "file:///notes/%2570ersonal/x", []string{"all"}},
-		{"backslash", "resources/read", `file:///notes\personal\x`, []string{"all"}},
-		{"empty segment", "resources/read", "file:////notes/personal/x", []string{"all"}},
-		{"scheme in upper case", "resources/read", "FILE:///notes/personal/x", []string{"all"}},
-		{"no authority", "resources/read", "file:/notes/personal/x", []string{"all"}},
-		{"named authority", "resources/read", "file://localhost/notes/personal/x", []string{"all"}},
-		{"not ASCII", "resources/read", "file:///notes/perſonal", []string{"all"}},
-		{"not a URI", "resources/read", "notes", []string{"all"}},
+		{"authority without a path", "resources/read", "notes://personal", []string{"personal"}},
+		{"query without a path", "resources/read", "notes://personal?/x", []string{"personal"}},
+		{"another authority", "resources/read", "notes://personals/x", []string{"read"}},
+		{"scheme that has no slashes", "resources/read", "urn:isbn:1", []string{"read"}},
+		{"port of a prefix", "resources/read", "notes://shared:81/x", []string{"shared"}},
 		{"method that tells no resources apart", "resources/subscribe", "file:///a/../b", []string{"watch"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -61,6 +58,38 @@ func TestScopesFor(t *testing.T) {
 			got, ok := table.scopesFor(Operation{Method: tt.method, Name: tt.of})
 			if d := cmp.Diff(tt.want, got); d != "" || !ok {
 				t.Errorf("scopesFor = %v, %v (-want +got):\n%s", got, ok, d)
+			}
+		})
+	}
+	for name, uri := range map[string]string{
+		"dot segments":             "file:///other/../notes/personal/x",
+		"dot segments to a name":   "file:///x/../notes/personal/a",
+		"encoded dot segments":     "file:///other/%2e%2e/notes/personal/x",
+		"encoded slash":            "file:///notes%2Fpersonal/x",
+		"encoded letter":           "file:///notes/%70ersonal/x",
+		"encoded letter of a name": "file:///notes/personal/%61",
+		"escape in lower case":     "file:///notes/%c3%a4",
+		"double escape":            "file:///notes/%2570ersonal/x",
+		"backslash":                `file:///notes\personal\x`,
+		"empty segment":            "file:////notes/personal/x",
+		"scheme in upper case":     "FILE:///notes/personal/x",
+		"no authority":             "file:/notes/personal/x",
+		"named authority":          "file://localhost/notes/personal/x",
+		"not ASCII":                "file:///notes/perſonal",
+		"not a URI":                "notes",
+		"user information":         "notes://me@personal/x",
+		"no slashes":               "notes:personal/x",
+		"port":                     "notes://personal:1/x",
+		"port without a number":    "notes://personal:/x",
+		"port with a zero":         "notes://shared:081/x",
+		"port beyond all":          "notes://shared:65617/x",
+		"host with a dot":          "notes://personal./x",
+		"host in upper case":       "notes://Personal/x",
+	} {
+		t.Run("neither default nor whole method opens another spelling: "+name, func(t *testing.T) {
+			t.Parallel()
+			if got, ok := table.scopesFor(Operation{Method: "resources/read", Name: uri}); ok {
+				t.Errorf("scopesFor(%q) = %v, want a refusal", uri, got)
 			}
 		})
 	}
@@ -107,6 +136,7 @@ func TestNewRefusesOperations(t *testing.T) {
 		{"prefix with dots", Options{Operations: map[Operation][]string{{Method: "resources/read", Prefix: "file:///a/../"}: nil}}, "delimiter"},
 		{"implied scope with a quote", Options{Implies: map[string][]string{"a": {`b"`}}}, "scope-token"},
 		{"lists without a table", Options{FilterLists: true}, "needs Operations"},
+		{"default scopes without a table", Options{DefaultScopes: []string{"a"}}, "needs Operations"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -153,6 +153,7 @@ func TestNewRefusesOrigins(t *testing.T) {
 		{"empty host", func(o *resourceserver.Options) { o.AllowedHosts = []string{""} }, "AllowedHosts"},
 		{"short session key", func(o *resourceserver.Options) { o.SessionKey = make([]byte, 31) }, "SessionKey"},
 		{"empty session key", func(o *resourceserver.Options) { o.SessionKey = []byte{} }, "SessionKey"},
+		{"session key of zeros", func(o *resourceserver.Options) { o.SessionKey = make([]byte, 64) }, "SessionKey"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

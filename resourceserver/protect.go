@@ -33,9 +33,12 @@ func (s *Server) prepare() (err error) {
 // well-known paths, answers CORS preflights, and passes a request on to next
 // only with a valid token (and, with Options.Operations, with the scopes that
 // the operation needs). next finds the token by TokenFromContext; the
-// Authorization header is gone from the request, for what stands around Protect
-// too, so that no proxy forwards it and no log has it by accident. Event streams
-// end when the token expires.
+// Authorization header is gone from the request, so that no proxy forwards it, and
+// for what stands around Protect too, so that no log has it by accident. A request
+// with a deadline, as under http.TimeoutHandler, keeps it outside of Protect: what
+// gave up on the handler reads the header while it runs. Who passes requests to
+// goroutines of its own without a deadline waits for them, or passes a clone. Event
+// streams end when the token expires.
 func (s *Server) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.answer(w, r) {
@@ -169,10 +172,14 @@ func (s *Server) checkOperations(w http.ResponseWriter, r *http.Request, t *Toke
 }
 
 // prepareHeader takes the token off the request (JW-24), for who stands around
-// Protect too: a copy of the header would cost as much as all the rest. Where more
-// is to change, it is changed in a copy: nobody else may take the handler's session
-// id for the client's.
+// Protect too: a copy of the header would cost as much as all the rest. Who set a
+// deadline, as http.TimeoutHandler does, may read the header while we change it, so
+// a request that has one gets a copy. Where more is to change, it is changed in a
+// copy: nobody else may take the handler's session id for the client's.
 func (s *Server) prepareHeader(out *http.Request, t *Token) error {
+	if _, limited := out.Context().Deadline(); limited {
+		out.Header = maps.Clone(out.Header)
+	}
 	if !s.opts.AllowTokenPassthrough {
 		delete(out.Header, "Authorization")
 	}

@@ -1,6 +1,7 @@
 package resourceserver
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -30,8 +31,8 @@ func newSessions(key []byte) (*sessions, error) {
 		key = make([]byte, minSessionKey)
 		_, _ = rand.Read(key) // never fails
 	}
-	if len(key) < minSessionKey {
-		return nil, errors.New("Options.SessionKey is shorter than 32 bytes")
+	if len(key) < minSessionKey || len(bytes.Trim(key, "\x00")) == 0 {
+		return nil, errors.New("Options.SessionKey is not 32 random bytes or more")
 	}
 	return &sessions{key: key}, nil
 }

@@ -23,7 +23,7 @@ type verifier struct {
 // verified is a token that passed, and on what that rests.
 type verified struct {
 	token *Token
-	key   *jose.Key // that signed it; nil when the issuer was asked
+	key   *jose.Key // that signed it; nil of a token that is no JWT
 	keys  *keySet   // of key
 }
 
@@ -95,7 +95,8 @@ func (v *verifier) examine(ctx context.Context, raw string, d digest) (verified,
 	var j jose.JWS
 	switch err := splitJWT(&j, raw); {
 	case errors.Is(err, errNotJWT) && v.asked != nil:
-		return v.ask(ctx, raw, d)
+		token, until, err := v.asked.introspection.ask(ctx, raw, d, false)
+		return verified{token: token}, until, err
 	case err != nil:
 		return verified{}, time.Time{}, err
 	}
@@ -103,18 +104,24 @@ func (v *verifier) examine(ctx context.Context, raw string, d digest) (verified,
 	if a == nil {
 		return verified{}, time.Time{}, invalidToken("the token was not issued by this server's authorization server")
 	}
-	if a == v.asked && a.Introspection.AlsoJWT {
-		return v.ask(ctx, raw, d)
-	}
 	token, key, err := a.verifyJWT(ctx, &j)
 	if err != nil {
 		return verified{}, time.Time{}, err
 	}
-	return verified{token: token, key: key, keys: a.keys}, token.ExpiresAt.Add(a.skew), nil
+	until := token.ExpiresAt.Add(a.skew)
+	if a == v.asked && a.Introspection.AlsoJWT {
+		// Only now: a forgery costs the issuer nothing, and an answer knows no typ (JW-13).
+		var told time.Time
+		if token, told, err = a.introspection.ask(ctx, raw, d, true); err != nil {
+			return verified{}, time.Time{}, err
+		}
+		until = earlier(until, told)
+	}
+	return verified{token: token, key: key, keys: a.keys}, until, nil
 }
 
 // issuerOf returns whom iss names, if it is trusted. Nothing is verified yet: the
-// token must then bear that issuer's signature, or it must know the token.
+// token must then bear that issuer's signature.
 func (v *verifier) issuerOf(c strictjson.Object) *authority {
 	for _, a := range v.authorities {
 		if c.Is("iss", a.Identifier) {
@@ -124,8 +131,9 @@ func (v *verifier) issuerOf(c strictjson.Object) *authority {
 	return nil
 }
 
-// ask has the issuer tell what the token is.
-func (v *verifier) ask(ctx context.Context, raw string, d digest) (verified, time.Time, error) {
-	token, until, err := v.asked.introspection.ask(ctx, raw, d)
-	return verified{token: token}, until, err
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

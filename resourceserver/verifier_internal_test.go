@@ -87,7 +87,7 @@ func TestJW31_PanicInTheBackground(t *testing.T) {
 			a := &authority{Issuer: Issuer{Identifier: "https://login.example.com",
 				Introspection: &Introspection{Endpoint: "https://login.example.com/introspect"}}, now: o.Now}
 			o.HTTPClient = &http.Client{Transport: panicking{}}
-			_, _, err := newIntrospector(o, a).ask(ctx, "opaque", digest{})
+			_, _, err := newIntrospector(o, a).ask(ctx, "opaque", digest{}, false)
 			return err
 		},
 	} {

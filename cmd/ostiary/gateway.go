@@ -25,6 +25,7 @@ type gatewayFlags struct {
 	listen, adminListen, tlsCert, tlsKey string
 	key, jwksFile                        string
 	allowedOrigins, allowedHosts         []string
+	removeHeaders                        []string
 	prefix, metadataAtRoot, noLegacy     bool
 	timeout                              time.Duration
 	maxBody                              int64
@@ -117,6 +118,7 @@ func (f *gatewayFlags) define(fs *pflag.FlagSet) {
 	fs.StringVar(&f.tlsKey, "tls-key", "", "its private key, a `file` (PEM)")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long the server may take to begin an answer; streams last longer")
 	fs.Int64Var(&f.maxBody, "max-body", 4<<20, "largest request body, in `bytes`")
+	fs.StringArrayVar(&f.removeHeaders, "remove-header", nil, "further request header, by `name`, that is not forwarded (repeatable): one that another proxy wrote")
 	fs.BoolVar(&f.prefix, "prefix", false, "also forward what lies below the resource's path")
 	fs.StringArrayVar(&f.allowedOrigins, "allowed-origin", nil, "`origin` of web pages that may call, or * (repeatable); default: any, loopback resources loopback")
 	fs.StringArrayVar(&f.allowedHosts, "allowed-host", nil, "further `host` that requests may be for, also on the admin listener (repeatable)")
@@ -142,7 +144,7 @@ var serveOnly = []string{"config", "database", "state-dir"}
 
 // upstreamOnly and stdioOnly are flags that mean something to one kind of server.
 var (
-	upstreamOnly = []string{"identity", "jwks-file", "prefix", "timeout"}
+	upstreamOnly = []string{"identity", "jwks-file", "prefix", "remove-header", "timeout"}
 	stdioOnly    = []string{"max-children", "max-children-per-subject", "idle", "env"}
 )
 
@@ -176,6 +178,10 @@ func (f *gatewayFlags) complete(cmd *cobra.Command, args, environ []string) erro
 		return withHint(usagef("ostiary gateway takes a command with --stdio only"), "ostiary gateway … --stdio -- COMMAND ARG…")
 	case !f.stdio.on && f.upstream == "":
 		return withHint(usagef("--upstream is missing"), "it is the MCP endpoint's whole URL: --upstream http://127.0.0.1:3000/mcp")
+	case f.maxBody <= 0:
+		return withHint(usagef("--max-body must be more than 0 bytes"), "leave it out for 4 MiB")
+	case f.timeout <= 0 || f.stdio.idle <= 0:
+		return withHint(usagef("--timeout and --idle must be more than 0"), "write a duration such as 30s or 5m")
 	case (f.tlsCert == "") != (f.tlsKey == ""):
 		return withHint(usagef("--tls-cert and --tls-key belong together"), "give both, or neither behind a proxy")
 	}
@@ -230,7 +236,7 @@ func isServiceVariable(word string) bool {
 
 // options turns the flags into those of the gateway, which logs to w.
 func (f *gatewayFlags) options(w io.Writer) (o gateway.Options, err error) {
-	o = gateway.Options{RequiredScopes: f.required, Upstream: f.upstream, Prefix: f.prefix, Timeout: f.timeout, MaxBody: f.maxBody}
+	o = gateway.Options{RequiredScopes: f.required, Upstream: f.upstream, Prefix: f.prefix, RemoveHeaders: f.removeHeaders, Timeout: f.timeout, MaxBody: f.maxBody}
 	rs := &o.ResourceServer
 	*rs = resourceserver.Options{Resource: f.resource, Name: f.name, Documentation: f.documentation, Scopes: f.scopes,
 		AllowedOrigins: f.allowedOrigins, AllowedHosts: f.allowedHosts, NoLegacyMetadata: f.noLegacy, MetadataAtRoot: f.metadataAtRoot}
@@ -238,8 +244,9 @@ func (f *gatewayFlags) options(w io.Writer) (o gateway.Options, err error) {
 		rs.Scopes = f.required
 	}
 	var errs []error
-	o.Identity, err = gateway.ParseIdentity(f.identity)
-	errs = append(errs, err)
+	if o.Identity, err = gateway.ParseIdentity(f.identity); err != nil {
+		errs = append(errs, usagef("%v", err))
+	}
 	if f.operations != "" {
 		errs = append(errs, gateway.ReadPolicy(f.operations, rs))
 	}
@@ -256,7 +263,7 @@ func (f *gatewayFlags) options(w io.Writer) (o gateway.Options, err error) {
 	}
 	errs = append(errs, err)
 	if o.Log, err = obs.NewLogger(w, obs.LogOptions{Format: f.logFormat, Level: f.logLevel}); err != nil {
-		errs = append(errs, err)
+		errs = append(errs, usagef("%v", err))
 	}
 	return o, errors.Join(errs...)
 }
@@ -271,7 +278,7 @@ func readGatewayKey(path string) (*gateway.Key, error) {
 // inFlagWords replaces the names that options have in Go.
 var inFlagWords = strings.NewReplacer("resourceserver: ", "", "gateway: ", "", "Options.Issuers", "--issuer", "Options.Issuer", "--issuer",
 	"Options.Resource", "--resource", "Options.AllowedHosts", "--allowed-host", "Options.AllowedOrigins", "--allowed-origin",
-	"Options.FilterLists", "filter_lists", "needs Operations", "needs a table of operations")
+	"Options.FilterLists", "filter_lists", "Options.DefaultScopes", "default", "needs Operations", "needs a table of operations")
 
 // newGateway builds the handler, and says what is wrong in the words of the flags.
 func newGateway(o gateway.Options) (*gateway.Gateway, error) {
@@ -280,5 +287,5 @@ func newGateway(o gateway.Options) (*gateway.Gateway, error) {
 		return g, nil
 	}
 	lines := strings.Split(inFlagWords.Replace(err.Error()), "\n")
-	return nil, errors.New(strings.Join(slices.Compact(lines), "\n"))
+	return nil, usagef("%s", strings.Join(slices.Compact(lines), "\n"))
 }

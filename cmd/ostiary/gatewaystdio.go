@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"os/exec"
 	"strings"
 
 	"github.com/ostiary-auth/ostiary/internal/gateway/stdio"
@@ -13,7 +14,11 @@ func newBridge(f gatewayFlags, log *slog.Logger) (bridge, error) {
 	b, err := stdio.New(stdio.Options{Command: f.stdio.command, Env: f.stdio.env, MaxChildren: f.stdio.maxChildren,
 		MaxPerSubject: f.stdio.maxChildrenPerSubject, Idle: f.stdio.idle, MaxMessage: f.maxBody, Log: log})
 	if err != nil {
-		return nil, errors.New(inStdioFlagWords.Replace(err.Error()))
+		text := inStdioFlagWords.Replace(err.Error())
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, errors.New(text) // it was not used wrongly; something is not installed
+		}
+		return nil, usagef("%s", text)
 	}
 	return b, nil
 }

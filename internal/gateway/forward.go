@@ -27,12 +27,16 @@ type forwarder struct {
 	id       *identifier
 	proxy    httputil.ReverseProxy // copied for each request
 	prefix   string                // of paths below the resource's, cut off
+	remove   map[string]bool       // Options.RemoveHeaders, in lower case
 	maxBody  int64
 	log      *slog.Logger
 }
 
 func newForwarder(o Options, u *upstream, id *identifier) *forwarder {
-	f := &forwarder{upstream: u, id: id, maxBody: o.MaxBody, log: o.Log}
+	f := &forwarder{upstream: u, id: id, maxBody: o.MaxBody, log: o.Log, remove: map[string]bool{}}
+	for _, name := range o.RemoveHeaders {
+		f.remove[string(appendFolded(nil, name))] = true
+	}
 	if r, err := url.Parse(o.ResourceServer.Resource); err == nil {
 		f.prefix = strings.TrimSuffix(r.EscapedPath(), "/")
 	}
@@ -106,7 +110,7 @@ func (f *forwarder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, er
 // ReverseProxy does with headers, so it has the last word.
 func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	out := p.Out
-	cleanRequest(out.Header)
+	cleanRequest(out.Header, x.remove)
 	for name, values := range x.identity {
 		out.Header[name] = values
 	}
@@ -128,12 +132,15 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 // withoutToken drops access_token, which this door never reads (RFC 6750 §2.3):
 // what was not checked here is not handed on as if it were.
 func withoutToken(query string) string {
-	if !strings.Contains(query, "access") {
-		return query
+	if query == "" {
+		return ""
 	}
 	values, err := url.ParseQuery(query)
-	if err != nil {
+	switch {
+	case err != nil:
 		return ""
+	case !values.Has("access_token"):
+		return query
 	}
 	values.Del("access_token")
 	return values.Encode()

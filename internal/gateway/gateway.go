@@ -47,6 +47,9 @@ type Options struct {
 	Identity Identity
 	// Key signs identities and seals session ids. Nil makes one for this process.
 	Key *Key
+	// RemoveHeaders are names of further request headers that are not forwarded:
+	// those that another proxy told the upstream who calls with.
+	RemoveHeaders []string
 	// Prefix also forwards what lies below the resource's path.
 	Prefix bool
 	// Timeout is how long the upstream may take to begin an answer. Default 5
@@ -133,6 +136,11 @@ func (g *Gateway) next(o Options, key *Key) (http.Handler, error) {
 	u, err := parseUpstream(o.Upstream)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	for _, name := range o.RemoveHeaders {
+		if !isPlainName(name) {
+			return nil, fmt.Errorf("gateway: %q is not the name of a header", name)
+		}
 	}
 	id, err := newIdentifier(o, u, key)
 	if err != nil {
@@ -254,11 +262,15 @@ func limitBodyTime(w http.ResponseWriter, r *http.Request) *http.Request {
 	if c.SetReadDeadline(time.Now().Add(bodyTime)) != nil { // the connection's clock
 		return r
 	}
+	// A copy, for net/http looks at its own request's body to refuse without
+	// waiting for what a client announced.
+	r = r.WithContext(r.Context())
 	r.Body = &timedBody{ReadCloser: r.Body, controller: c}
 	return r
 }
 
-// timedBody lifts the deadline when the body has ended.
+// timedBody lifts the deadline when the body has ended. After any other error it
+// stays: net/http reads what is left before it answers.
 type timedBody struct {
 	io.ReadCloser
 	controller *http.ResponseController
@@ -267,7 +279,7 @@ type timedBody struct {
 // Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if err == io.EOF {
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err

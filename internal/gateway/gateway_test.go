@@ -1,6 +1,9 @@
 package gateway_test
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -237,6 +240,24 @@ func TestBodies(t *testing.T) {
 	}
 	if got := f.post(t, large[:100]).StatusCode; got != http.StatusOK {
 		t.Errorf("at the limit: %d", got)
+	}
+}
+
+// M1: who has no token is told so at once, not when an announced body has come.
+func TestM1_AnnouncedBody(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, expect := range []string{"", "Expect: 100-continue\r\n"} {
+		conn, err := net.Dial("tcp", f.front.Listener.Addr().String())
+		must(t, err)
+		must(t, conn.SetDeadline(time.Now().Add(30*time.Second))) // half of what a body may take
+		_, err = io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n"+expect+"\r\n")
+		must(t, err)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%q: response %v, error %v; want 401", expect, res, err)
+		}
+		_ = conn.Close()
 	}
 }
 

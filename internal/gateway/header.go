@@ -11,7 +11,9 @@ const ownPrefix = "x-ostiary-"
 
 // notForwarded are headers of a request that end here: credentials of this door
 // and of others, where the request came from according to itself, and what a
-// browser says of the page that asks, for Origin was judged here.
+// browser says of the page that asks, for Origin was judged here. A server that
+// trusted the headers of another proxy before trusts them still, so those by which
+// common ones tell who calls are among them; Options.RemoveHeaders names others.
 var notForwarded = map[string]bool{
 	"authorization": true, "proxy-authorization": true, "cookie": true, "cookie2": true, "dpop": true,
 	"forwarded": true, "x-real-ip": true, "x-client-ip": true, "x-cluster-client-ip": true, "true-client-ip": true,
@@ -19,6 +21,9 @@ var notForwarded = map[string]bool{
 	"x-http-method": true, "x-http-method-override": true, "x-method-override": true,
 	"x-original-url": true, "x-rewrite-url": true, "x-original-host": true, "x-host": true,
 	"origin": true, "referer": true,
+	"remote-user": true, "remote-name": true, "remote-email": true, "remote-groups": true, "x-forwarded": true,
+	"x-client-cert": true, "x-client-verify": true, "x-client-dn": true, "x-user": true, "x-username": true, "x-user-id": true,
+	"x-user-email": true, "x-email": true, "x-groups": true, "x-roles": true, "x-scope": true, "x-subject": true,
 	"proxy": true, // CGI makes HTTP_PROXY of it
 	// RFC 9110 §7.6.1: of this connection alone. ReverseProxy puts Te and Upgrade back.
 	"connection": true, "proxy-connection": true, "keep-alive": true, "te": true, "trailer": true, "upgrade": true,
@@ -26,16 +31,20 @@ var notForwarded = map[string]bool{
 }
 
 // forwardedPrefixes are families of such headers.
-var forwardedPrefixes = []string{ownPrefix, "x-forwarded-", "x-envoy-", "x-auth-request-", "sec-fetch-", "access-control-"}
+var forwardedPrefixes = []string{ownPrefix, "x-forwarded-", "x-envoy-", "sec-fetch-", "access-control-",
+	"x-original-", "x-remote-", "x-webauth-", "x-auth-", "x-authenticated-", "x-authentik-", "x-vouch-", "x-pomerium-", "x-consumer-",
+	"x-ssl-", "ssl-client-", "x-ms-client-principal", "x-ms-token-", "x-goog-iap-", "x-goog-authenticated-user-", "x-amzn-oidc-",
+	"cf-access-", "tailscale-"}
 
 // paramPrefix begins headers whose names tools choose (MCP 2026-07-28), so every
 // character of a token may be in them.
 const paramPrefix = "Mcp-Param-"
 
-// cleanRequest removes from h what is not forwarded.
-func cleanRequest(h http.Header) {
+// cleanRequest removes from h what is not forwarded; more has further names in
+// lower case.
+func cleanRequest(h http.Header, more map[string]bool) {
 	for name := range h {
-		if !isForwarded(name) {
+		if !isForwarded(name) || len(more) > 0 && isReserved(name, more, nil) {
 			delete(h, name)
 		}
 	}

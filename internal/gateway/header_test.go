@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ostiary-auth/ostiary/internal/gateway"
 )
 
 // folded is how CGI, WSGI and PHP read a header's name.
@@ -36,6 +38,11 @@ func TestJW24_RequestHeaders(t *testing.T) {
 		{name: "where it came from", lines: "Forwarded: for=1.2.3.4\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: evil\r\nX_Forwarded_Proto: https\r\n" +
 			"X-Forwarded-Anything: x\r\nX-Real-IP: 1.2.3.4\r\nX-Real_Ip: 1.2.3.4\r\nVia: 1.1 x\r\n",
 			gone: []string{"forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-anything", "x-real-ip", "via"}},
+		{name: "who calls, by other proxies", lines: "Remote-User: admin\r\nX-Remote-User: admin\r\nX-WebAuth-User: admin\r\nX-Forwarded: x\r\n" +
+			"X-Original-Uri: /admin\r\nX-Client-Cert: x\r\nCf-Access-Jwt-Assertion: x\r\nX-Goog-Iap-Jwt-Assertion: x\r\nX-Amzn-Oidc-Identity: x\r\n" +
+			"X-Ms-Client-Principal: x\r\nTailscale-User-Login: admin\r\nX-Auth-Token: x\r\nX_Remote_User: admin\r\n",
+			gone: []string{"remote-user", "x-remote-user", "x-webauth-user", "x-forwarded", "x-original-uri", "x-client-cert", "cf-access-jwt-assertion",
+				"x-goog-iap-jwt-assertion", "x-amzn-oidc-identity", "x-ms-client-principal", "tailscale-user-login", "x-auth-token"}},
 		{name: "another request", lines: "X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\nProxy: http://evil\r\n",
 			gone: []string{"x-http-method-override", "x-original-url", "x-rewrite-url", "proxy"}},
 		{name: "X-Ostiary-Subject", lines: "X-Ostiary-Subject: admin\r\nx-ostiary-identity: forged\r\nX-OSTIARY-SCOPE: all\r\n",
@@ -95,6 +102,31 @@ func TestJW24_RequestHeaders(t *testing.T) {
 				t.Errorf("body = %q", got.body)
 			}
 		})
+	}
+}
+
+// The operator names what another proxy wrote.
+func TestRemoveHeaders(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(_ *fixture, o *gateway.Options) { o.RemoveHeaders = []string{"x-our-sso-user"} })
+	f.do(t, http.MethodPost, "/mcp", call, "Authorization", "Bearer "+f.token(t), "X-Our-Sso-User", "admin", "X-Our-Team", "a")
+	got := f.only(t).Header
+	if got.Get("X-Our-Sso-User") != "" || got.Get("X-Our-Team") != "a" {
+		t.Errorf("headers = %v; want X-Our-Team and not X-Our-Sso-User", got)
+	}
+}
+
+// JW-24: the token is never handed on in the query either, however its name is spelt.
+func TestJW24_QueryToken(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ query, want string }{
+		{"access_token=x", ""}, {"%61ccess_token=x", ""}, {"a=1&access_token=x&b=2", "a=1&b=2"}, {"b=2&a=%31", "b=2&a=%31"}, {"a=%zz", ""},
+	} {
+		f := newFixture(t)
+		f.do(t, http.MethodPost, "/mcp?"+tt.query, call, "Authorization", "Bearer "+f.token(t))
+		if got := f.only(t).URL.RawQuery; got != tt.want {
+			t.Errorf("%s: %q arrived, want %q", tt.query, got, tt.want)
+		}
 	}
 }
 

@@ -61,10 +61,10 @@ const (
 // Lifetimes of identities.
 const (
 	identityLifetime = 60 * time.Second
-	// identityReuse is how long one JWT serves all requests of a token: signing
-	// costs more than everything else here. At least half a minute of it is left.
-	identityReuse = 30 * time.Second
-	maxIdentities = 4096 // tokens whose JWT is remembered
+	// identityMinimum is left to a token that is about to expire, or did within the
+	// tolerance for clocks: the upstream should still take what was let in here.
+	identityMinimum = 10 * time.Second
+	maxIdentities   = 4096 // tokens whose JWT is remembered
 )
 
 // errUnwritable refuses a token whose names would read differently in a header.
@@ -144,7 +144,8 @@ func (i *identifier) jwt(t *resourceserver.Token) ([]string, error) {
 	if ok && now.Before(known.until) {
 		return known.values, nil
 	}
-	claims, err := json.Marshal(i.claims(t, now))
+	expires := expiry(t, now)
+	claims, err := json.Marshal(i.claims(t, now, expires))
 	if err != nil {
 		return nil, fmt.Errorf("encode identity: %w", err)
 	}
@@ -152,7 +153,9 @@ func (i *identifier) jwt(t *resourceserver.Token) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	known = issued{values: []string{signed}, until: now.Add(identityReuse)}
+	// One JWT serves all requests of a token for half its life: signing costs more
+	// than everything else here.
+	known = issued{values: []string{signed}, until: now.Add(expires.Sub(now) / 2)}
 	i.remember(t, known, now)
 	return known.values, nil
 }
@@ -196,10 +199,22 @@ type identity struct {
 	ID            string `json:"jti"`
 }
 
-func (i *identifier) claims(t *resourceserver.Token, now time.Time) identity {
+// expiry returns when an identity made now ends: with its token, if that is sooner.
+func expiry(t *resourceserver.Token, now time.Time) time.Time {
+	expires := now.Add(identityLifetime)
+	if !t.ExpiresAt.IsZero() && t.ExpiresAt.Before(expires) {
+		expires = t.ExpiresAt
+	}
+	if least := now.Add(identityMinimum); expires.Before(least) {
+		return least
+	}
+	return expires
+}
+
+func (i *identifier) claims(t *resourceserver.Token, now, expires time.Time) identity {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return identity{Issuer: i.issuer, Audience: i.audience, Subject: t.Subject, SubjectIssuer: t.Issuer, ClientID: t.ClientID,
-		Scope: strings.Join(t.Scopes, " "), IssuedAt: now.Unix(), ExpiresAt: now.Add(identityLifetime).Unix(),
+		Scope: strings.Join(t.Scopes, " "), IssuedAt: now.Unix(), ExpiresAt: expires.Unix(),
 		ID: base64.RawURLEncoding.EncodeToString(id[:])}
 }

@@ -87,6 +87,24 @@ func TestIdentityIsReused(t *testing.T) {
 	}
 }
 
+// An identity does not outlive its token, but for what clocks may differ by.
+func TestIdentityEndsWithToken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.set(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	for _, tt := range []struct{ left, want time.Duration }{
+		{time.Hour, time.Minute}, {40 * time.Second, 40 * time.Second}, {3 * time.Second, 10 * time.Second}, {-5 * time.Second, 10 * time.Second},
+	} {
+		token := f.token(t, map[string]any{"exp": f.clock().Add(tt.left).Unix()})
+		f.do(t, http.MethodPost, "/mcp", call, "Authorization", "Bearer "+token)
+		list := f.requests()
+		got := verify(t, f, list[len(list)-1].Header.Get("X-Ostiary-Identity"))
+		if want := float64(f.clock().Add(tt.want).Unix()); got["exp"] != want {
+			t.Errorf("token good for %s: exp = %v, want %v", tt.left, got["exp"], want)
+		}
+	}
+}
+
 // An identity is no access token, here or at another gateway of the same key.
 func TestAU07_IdentityIsNoAccessToken(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,7 @@ type policyIntrospection struct {
 	ClientSecretFile string        `yaml:"client_secret_file"`
 	BearerTokenFile  string        `yaml:"bearer_token_file"`
 	AlsoJWT          bool          `yaml:"also_jwt"`
+	TokenPrefix      string        `yaml:"token_prefix"`
 	MaxAge           time.Duration `yaml:"max_age"`
 }
 
@@ -177,7 +178,13 @@ func parsePolicy(data []byte, path string, o *resourceserver.Options) error {
 	}
 	r := policyReader{name: name, dir: filepath.Dir(path)}
 	r.issuers(p, o)
-	r.operations(p, hasTable(data), o)
+	table := hasTable(data)
+	r.operations(p, table, o)
+	if !table && len(p.Issuers) == 0 {
+		// A file cut short, or never filled: it must not open everything.
+		r.lines = append(r.lines, name+" has neither a table (tools, prompts, resources, methods, default) nor issuers; "+
+			"leave --operations out if every valid token may do everything")
+	}
 	if len(r.lines) > 0 {
 		return &PolicyError{lines: r.lines}
 	}
@@ -213,6 +220,7 @@ func (r *policyReader) issuers(p policy, o *resourceserver.Options) {
 		}
 		if in := is.Introspection; in != nil {
 			out.Introspection = &resourceserver.Introspection{Endpoint: in.Endpoint, ClientID: in.ClientID, AlsoJWT: in.AlsoJWT, MaxAge: in.MaxAge,
+				TokenPrefix:  in.TokenPrefix,
 				ClientSecret: r.secret(is.line, "client_secret_file", in.ClientSecretFile),
 				BearerToken:  r.secret(is.line, "bearer_token_file", in.BearerTokenFile)}
 		}

@@ -24,6 +24,7 @@ const policyExample = `issuers:
       client_id: gateway
       client_secret_file: secret
       also_jwt: true
+      token_prefix: auth_at_
       max_age: 10s
 tools:
   list_notes: ["notes:read"]
@@ -60,7 +61,7 @@ func TestPolicy(t *testing.T) {
 			{Identifier: "https://login.example.com/realms/main", Profile: resourceserver.ProfileKeycloak, Algorithms: []string{"RS256"},
 				JWKS: []byte(`{"keys":[]}`), AllowAudiences: []string{"mcp"}, ScopeClaims: []string{"scope", "roles"}, ScopePrefix: "notes/"},
 			{Identifier: "https://auth.example.com", Introspection: &resourceserver.Introspection{ClientID: "gateway", ClientSecret: "hunter2",
-				AlsoJWT: true, MaxAge: 10e9}},
+				AlsoJWT: true, TokenPrefix: "auth_at_", MaxAge: 10e9}},
 		},
 		Operations: map[op][]string{
 			{Method: "tools/call", Name: "list_notes"}:                   {"notes:read"},
@@ -85,15 +86,14 @@ func TestPolicy(t *testing.T) {
 }
 
 // What is not in the table is refused, unless the file says otherwise; a file
-// without a table makes none.
+// of issuers alone makes none.
 func TestPolicyDefault(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		text            string
 		table, fallback bool
 	}{
-		{"", false, false},
-		{"implies: {a: [b]}", false, false},
+		{"issuers:\n  - issuer: https://a.example", false, false},
 		{"tools: {a: [b]}", true, false},
 		{"tools: {}", true, false},
 		{"tools:\n# a: [b]", true, false},
@@ -134,6 +134,11 @@ func TestPolicyMistakes(t *testing.T) {
 		{"file", "issuers:\n  - issuer: https://a.example\n    jwks_file: none.json", "p.yaml line 2: jwks_file: open"},
 		{"two documents", "tools: {}\n---\ntools: {}", "p.yaml has a second YAML document"},
 		{"no YAML", "\t", "p.yaml: "},
+		{"empty", "", "p.yaml has neither a table"},
+		{"commented out", "# tools:\n#   a: [b]\n", "p.yaml has neither a table"},
+		{"null", "~\n", "p.yaml has neither a table"},
+		{"nothing in it", "{}\n", "p.yaml has neither a table"},
+		{"implies alone", "implies: {a: [b]}\n", "p.yaml has neither a table"},
 		{"two mistakes", "issuers:\n  - profile: entra\nimplies:\n  \"a b\": [c]", "p.yaml line 4"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

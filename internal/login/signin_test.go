@@ -338,7 +338,10 @@ func TestSL06_ParallelSignIns(t *testing.T) {
 	slow := login.PasswordOptions{MemoryKiB: 8192, Iterations: 2, AtOnce: 1, Queue: 4}
 	each(t, worldOption{passwords: slow}, func(t *testing.T, w *world) {
 		w.addUser(ada, false)
-		const people = 100
+		people := 100
+		if testkit.Race {
+			people = 25
+		}
 		browsers := make([]*browser, people)
 		forms := make([]url.Values, people)
 		for i := range people {

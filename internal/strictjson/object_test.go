@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -154,11 +158,57 @@ func TestReadObjectBounds(t *testing.T) {
 		{"one too many", many(Small.Members + 1), ErrBounds},
 		{"repeated", `{"a":1,"b":2,"a":1}`, ErrRepeated},
 		{"repeated by an escape", `{"a":1,"\u0061":2}`, ErrRepeated},
+		{"the first of many again", many(100)[:len(many(100))-1] + `,"a":1}`, ErrRepeated},
+		{"the last of many again", many(100)[:len(many(100))-1] + `,"` + strings.Repeat("a", 100) + `":1}`, ErrRepeated},
+		{"the first beyond a few again", many(17)[:len(many(17))-1] + `,"` + strings.Repeat("a", 17) + `":1}`, ErrRepeated},
 		{"repeated further in, where nothing is read", `{"a":{"b":1,"b":2}}`, nil},
 	} {
 		t.Run("JW-18 "+tt.name, func(t *testing.T) {
 			if _, err := ReadObject([]byte(tt.text), nil, Small); !errors.Is(err, tt.want) {
 				t.Errorf("ReadObject = %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// Eight times the members take about eight times as long, not sixty-four times:
+// a body of 4 MiB has room for many objects of many members.
+func TestReadObjectTakesTimeByLength(t *testing.T) {
+	measure := func(n int) time.Duration {
+		text, best := []byte(wide(n)), time.Duration(math.MaxInt64)
+		list := make(Object, 0, n)
+		for range 5 {
+			start := time.Now()
+			if _, err := ReadObject(text, list, Bounds{Members: n, Depth: 1}); err != nil {
+				t.Fatal(err)
+			}
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	if few, many := measure(2000), measure(16000); many > 24*few {
+		t.Errorf("2,000 members take %s, 16,000 %s", few, many)
+	}
+}
+
+// wide is an object of n members whose names differ at their ends.
+func wide(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"a%06d":0`, i)
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
+func BenchmarkReadObject(b *testing.B) {
+	for _, n := range []int{4, 8, 16, 17, 32, 256, 1000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			text, list := []byte(wide(n)), make(Object, 0, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := ReadObject(text, list, Bounds{Members: n, Depth: 1}); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -1,6 +1,9 @@
 package strictjson
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // scanner walks over JSON text (RFC 8259) and accepts what encoding/json does.
 type scanner struct {
@@ -60,19 +63,41 @@ func (s *scanner) object(list []Member) ([]Member, error) {
 		if err != nil {
 			return nil, err
 		}
-		if Object(list).Has(string(m.Name)) {
+		if len(list) < fewMembers && Object(list).Has(string(m.Name)) {
 			return nil, ErrRepeated
 		}
 		if list, err = s.keep(list, m); err != nil {
 			return nil, err
 		}
 		if s.take('}') {
-			return list, nil
+			return list, checkRepeated(list)
 		}
 		if !s.take(',') {
 			return nil, ErrForm
 		}
 	}
+}
+
+// fewMembers is how many names are compared with one another as they come, which
+// allocates nothing. Of more, that would take time with the square of their number.
+const fewMembers = 16
+
+// checkRepeated looks for a name that an object of more than fewMembers has twice.
+func checkRepeated(list []Member) error {
+	if len(list) <= fewMembers {
+		return nil
+	}
+	names := make([][]byte, len(list))
+	for i, m := range list {
+		names[i] = m.Name
+	}
+	slices.SortFunc(names, bytes.Compare)
+	for i := 1; i < len(names); i++ {
+		if bytes.Equal(names[i-1], names[i]) {
+			return ErrRepeated
+		}
+	}
+	return nil
 }
 
 // array reads the outermost array.

@@ -93,8 +93,9 @@ func connectWebsite(t *testing.T, b *tab, d *documentSite, folder string) {
 	b.goTo(a.authorizeURL("scope", "calendar.read", "prompt", "consent"))
 	b.at("Let “Quill Online” use", 200)
 	b.goTo(a.authorizeURL("scope", "calendar.read calendar.write"))
-	b.at("Let “Quill Online” use", 200)
-	says(b, "the permissions", words(b, "section:last-of-type"), "See your calendars", "Allowed before", "Add and change events")
+	b.at("“Quill Online” asks for one more permission", 200)
+	says(b, "the permissions", words(b, "main"), "Add and change events", "New", "Already allowed since", "(2)", "See your calendars")
+	says(b, "the box", words(b, amber), "Only continue if you started this", "nobody here has checked", "app.quill.example")
 	b.look("website-wider")
 	allow(t, b, a, w)
 

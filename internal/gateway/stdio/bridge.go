@@ -10,12 +10,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/ratelimit"
 )
 
 // Defaults of Options, and limits that nobody needs to change.
 const (
 	defaultMaxChildren   = 32
 	defaultMaxPerSubject = 4
+	defaultStarts        = 20
 	defaultIdle          = 15 * time.Minute
 	defaultGrace         = time.Minute
 	defaultStopTimeout   = 5 * time.Second
@@ -43,6 +46,9 @@ type Options struct {
 	// MaxPerSubject bounds those of one subject, so that nobody uses up
 	// MaxChildren alone. Default 4, at most half of MaxChildren.
 	MaxPerSubject int
+	// StartsPerMinute bounds how often children are started for one subject: so many
+	// at once, then one each part of a minute. Default 20.
+	StartsPerMinute int
 	// Idle is how long a child may live while no request is open. Default 15 minutes.
 	Idle time.Duration
 	// Grace is how long a child outlives the last token that was seen, for a client
@@ -69,6 +75,7 @@ type Bridge struct {
 	launcher  *launcher
 	heartbeat time.Duration
 	probeFor  time.Duration
+	starts    *ratelimit.Limiter
 	begin     sync.Once     // the sweeper
 	stop      chan struct{} // closed by Close
 
@@ -88,8 +95,12 @@ func New(o Options) (*Bridge, error) {
 		return nil, fmt.Errorf("stdio: %w", err)
 	}
 	setDefaults(&o)
+	starts, err := newStarts(o)
+	if err != nil {
+		return nil, fmt.Errorf("stdio: %w", err)
+	}
 	return &Bridge{opts: o, path: path, baseEnv: allowedEnv(o.Env), launcher: newLauncher(), heartbeat: heartbeatInterval,
-		probeFor: probeTimeout, stop: make(chan struct{}), sessions: map[string]*session{}, shared: map[owner]*session{},
+		probeFor: probeTimeout, starts: starts, stop: make(chan struct{}), sessions: map[string]*session{}, shared: map[owner]*session{},
 		all: map[*session]bool{}}, nil
 }
 
@@ -117,6 +128,9 @@ func checkLimits(o Options) error {
 	if o.MaxChildren < 0 || o.MaxPerSubject < 0 || o.MaxMessage < 0 {
 		errs = append(errs, errors.New("MaxChildren, MaxPerSubject and MaxMessage must not be negative"))
 	}
+	if o.StartsPerMinute < 0 {
+		errs = append(errs, errors.New("StartsPerMinute must not be negative"))
+	}
 	if o.Idle < 0 || o.Grace < 0 || o.StopTimeout < 0 {
 		errs = append(errs, errors.New("StopTimeout, Idle and Grace must not be negative"))
 	}
@@ -132,6 +146,9 @@ func setDefaults(o *Options) {
 	}
 	if o.MaxPerSubject == 0 {
 		o.MaxPerSubject = max(1, min(defaultMaxPerSubject, o.MaxChildren/2))
+	}
+	if o.StartsPerMinute == 0 {
+		o.StartsPerMinute = defaultStarts
 	}
 	if o.MaxMessage == 0 {
 		o.MaxMessage = defaultMaxMessage

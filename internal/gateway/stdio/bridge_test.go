@@ -259,7 +259,7 @@ func TestTooManySessions(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, []string{"hand"}, func(o *stdio.Options) { o.MaxChildren, o.MaxPerSubject = 5, 2 })
 		var mu sync.Mutex
-		status := map[int]int{}
+		status, most := map[int]int{}, 0
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
@@ -274,16 +274,13 @@ func TestTooManySessions(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				status[resp.StatusCode]++
-				if resp.StatusCode == http.StatusServiceUnavailable {
-					if m := only(t, resp); resp.Header.Get("Retry-After") == "" || m.Error == nil || string(m.ID) != `"i"` {
-						t.Errorf("503 with %+v, %v", m, resp.Header)
-					}
-				}
+				most = max(most, f.bridge.Children())
 			})
 		}
 		wg.Wait()
-		if status[200] != 5 || status[503] != 45 || f.bridge.Children() != 5 {
-			t.Errorf("status = %v, %d children; want five sessions", status, f.bridge.Children())
+		// A stranger ends what nobody uses, and only then.
+		if status[200] < 5 || status[200]+status[503] != 50 || most > 5 || f.bridge.Children() != 5 {
+			t.Errorf("status = %v, %d children, at most %d; want five sessions", status, f.bridge.Children(), most)
 		}
 	})
 	t.Run("of one subject that uses them", func(t *testing.T) {
@@ -708,6 +705,7 @@ func TestNewChecksOptions(t *testing.T) {
 		{"a value", "not the name", func(o *stdio.Options) { o.Env = []string{"A=b"} }},
 		{"a negative time", "must not be negative", func(o *stdio.Options) { o.Idle = -1 }},
 		{"a negative bound", "must not be negative", func(o *stdio.Options) { o.MaxChildren = -1 }},
+		{"a negative rate", "StartsPerMinute must not be negative", func(o *stdio.Options) { o.StartsPerMinute = -1 }},
 		{"more for one than for all", "more than MaxChildren", func(o *stdio.Options) { o.MaxChildren, o.MaxPerSubject = 2, 3 }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package stdio_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,10 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/gateway/stdio"
 )
 
-const asChild = "run-as-mcp-server"
+const (
+	asChild     = "run-as-mcp-server"
+	raceOptions = "GORACE"
+)
 
 // TestMain is also the MCP server of the tests: the test binary, started again.
 func TestMain(m *testing.M) {
@@ -32,6 +36,8 @@ func TestMain(m *testing.M) {
 		runChild(os.Args[2], os.Args[3:])
 		return
 	}
+	// Programs under the race detector take a second to end otherwise.
+	_ = os.Setenv(raceOptions, "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 
@@ -164,8 +170,15 @@ func misbehave(m line, raw []byte) {
 	case "initialize":
 		result = map[string]any{"protocolVersion": "2025-11-25", "capabilities": struct{}{}, "serverInfo": map[string]string{"name": "hand", "version": "1"}}
 	case "server/discover":
-		switch os.Args[2] {
+		switch mood(raw) {
 		case "silent":
+			return
+		case "broken":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no disk"}}`+"\n", m.ID)
+			return
+		case "refusing", "later":
+			versions := map[string]string{"refusing": "2025-11-25", "later": "2099-01-01"}
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":[%q]}}}`+"\n", m.ID, versions[mood(raw)])
 			return
 		case "modern":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":["2026-07-28"]}}`+"\n", m.ID)
@@ -212,6 +225,21 @@ func misbehave(m line, raw []byte) {
 	}
 	body, _ := json.Marshal(result)
 	fmt.Printf(`{"result":%s,"jsonrpc":"2.0","id":%s}`+"\n", body, m.ID)
+}
+
+// mood is how a child by hand takes server/discover.
+func mood(question []byte) string {
+	switch mode := os.Args[2]; {
+	case mode == "moody": // as its subject wishes
+		if subject := os.Getenv("MCP_GATEWAY_SUBJECT"); slices.Contains([]string{"u_silent", "u_broken", "u_old", "u_refusing", "u_later"}, subject) {
+			return strings.TrimPrefix(subject, "u_")
+		}
+		return "modern"
+	case mode == "strict" && bytes.Contains(question, []byte(`"2026-07-28"`)): // knows that revision alone
+		return "modern"
+	default:
+		return mode
+	}
 }
 
 // openFiles lists what was inherited beyond standard input, output and error.

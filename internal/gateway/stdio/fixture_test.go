@@ -52,7 +52,7 @@ func newFixture(t *testing.T, mode []string, change ...func(*stdio.Options)) *fi
 	if f.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	o := stdio.Options{Command: append([]string{os.Args[0], asChild}, mode...), Now: f.now, Log: slog.New(slog.NewJSONHandler(f.log, nil))}
+	o := stdio.Options{Command: append([]string{os.Args[0], asChild}, mode...), Env: []string{raceOptions}, Now: f.now, Log: slog.New(slog.NewJSONHandler(f.log, nil))}
 	for _, c := range change {
 		c(&o)
 	}

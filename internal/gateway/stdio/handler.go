@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +32,7 @@ const (
 type failure struct {
 	status int
 	rpc    jsonrpc.Error
+	retry  time.Duration // when to try again, if that is known
 }
 
 func (f *failure) Error() string { return f.rpc.Message }
@@ -48,8 +51,11 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.fail(w, refuse(http.StatusUnauthorized, codeUnavailable, "the request has not passed the middleware"), nil)
 		return
 	}
-	modern := r.Header.Get(headerVersion) >= modernVersion
+	version := r.Header.Get(headerVersion)
+	modern := isModern(version)
 	switch {
+	case version != "" && !isVersion(version):
+		b.fail(w, refuse(http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the header MCP-Protocol-Version is not a revision of the protocol"), nil)
 	case r.Method == http.MethodPost:
 		b.post(w, r, token, modern)
 	case r.Method == http.MethodGet && !modern:
@@ -122,7 +128,7 @@ func (b *Bridge) post(w http.ResponseWriter, r *http.Request, t *resourceserver.
 	switch {
 	case modern:
 		if err = checkModern(r.Header, list, batch); err == nil {
-			p.session, err = b.openShared(r.Context(), t, r.Header.Get(headerVersion))
+			p.session, err = b.openShared(r.Context(), t)
 		}
 	case begins && r.Header.Get(headerSession) == "":
 		if p.session, err = b.open(r.Context(), t); err == nil {
@@ -182,7 +188,7 @@ func (b *Bridge) explain(ctx context.Context, err error, version string) error {
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.Is(err, errLegacy):
+	case errors.Is(err, errLegacy), errors.Is(err, errUnclear):
 		f = refuse(http.StatusBadRequest, mcp.CodeUnsupportedProtocolVersion, err.Error())
 		f.rpc.Data, _ = json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: legacyVersions, Requested: version})
 		return f
@@ -202,7 +208,10 @@ func (b *Bridge) fail(w http.ResponseWriter, err error, id json.RawMessage) {
 	if !errors.As(err, &f) {
 		f = refuse(http.StatusInternalServerError, jsonrpc.CodeInternalError, "the request could not be served")
 	}
-	if f.status == http.StatusServiceUnavailable {
+	switch {
+	case f.retry > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retry.Seconds()))))
+	case f.status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	writeJSON(w, f.status, rpcError(id, &f.rpc))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,6 +13,16 @@ import (
 
 // namedBy tells which member of params Mcp-Name repeats.
 var namedBy = map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+// isVersion reports the form of MCP's revisions, which are dates: they compare as
+// strings do.
+func isVersion(s string) bool {
+	_, err := time.Parse(time.DateOnly, s)
+	return err == nil
+}
+
+// isModern reports a revision without initialize.
+func isModern(s string) bool { return isVersion(s) && s >= modernVersion }
 
 // checkModern compares the headers of a request of 2026-07-28 with its body, as
 // the server that reads bodies must; the child sees no headers. (Mcp-Param-* would

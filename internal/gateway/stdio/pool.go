@@ -16,16 +16,10 @@ type owner struct{ issuer, subject, client string }
 
 func ownerOf(t *resourceserver.Token) owner { return owner{t.Issuer, t.Subject, t.ClientID} }
 
-func (o owner) isSubject(other owner) bool {
-	return o.issuer == other.issuer && o.subject == other.subject
-}
+// person is a subject, with whichever client.
+type person struct{ issuer, subject string }
 
-// Why no child was started.
-var (
-	errSubjectFull = errors.New("you have as many sessions as one person may have; end one, or try again shortly")
-	errFull        = errors.New("there are as many sessions as the server may have; try again shortly")
-	errClosed      = errors.New("the gateway stops")
-)
+func (o owner) person() person { return person{o.issuer, o.subject} }
 
 // open starts a child of t's owner, which counts as used until release.
 func (b *Bridge) open(ctx context.Context, t *resourceserver.Token) (*session, error) {
@@ -50,15 +44,15 @@ func (b *Bridge) open(ctx context.Context, t *resourceserver.Token) (*session, e
 
 // openShared returns the one child of t's owner for requests without a session,
 // and starts it when there is none.
-func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token, version string) (*session, error) {
+func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token) (*session, error) {
 	o := ownerOf(t)
 	b.mu.Lock()
-	if b.opts.Now().Before(b.legacyUntil) {
+	s := b.shared[o] // one that runs has shown what it speaks, whatever others said
+	starts := s == nil
+	if starts && b.opts.Now().Before(b.legacyUntil) {
 		b.mu.Unlock()
 		return nil, errLegacy
 	}
-	s := b.shared[o]
-	starts := s == nil
 	if starts {
 		s = newSession(b, o, "")
 		b.shared[o] = s
@@ -67,7 +61,7 @@ func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token, versio
 	b.mu.Unlock()
 	if starts {
 		// Others wait for this start: that this client goes away must not fail it.
-		go b.startShared(context.WithoutCancel(ctx), s, version)
+		go b.startShared(context.WithoutCancel(ctx), s)
 	}
 	select {
 	case <-s.ready:
@@ -82,7 +76,7 @@ func (b *Bridge) openShared(ctx context.Context, t *resourceserver.Token, versio
 	return s, nil
 }
 
-func (b *Bridge) startShared(ctx context.Context, s *session, version string) {
+func (b *Bridge) startShared(ctx context.Context, s *session) {
 	defer close(s.ready)
 	if s.startErr = b.reserve(ctx, s); s.startErr == nil {
 		if s.startErr = s.start(); s.startErr != nil {
@@ -90,8 +84,8 @@ func (b *Bridge) startShared(ctx context.Context, s *session, version string) {
 		}
 	}
 	if s.startErr == nil {
-		if s.startErr = s.probe(ctx, version); s.startErr != nil {
-			s.end("it cannot serve clients of " + version)
+		if s.startErr = s.probe(ctx); s.startErr != nil {
+			s.end("it cannot serve clients of " + modernVersion)
 		}
 	}
 	if s.startErr == nil {
@@ -113,7 +107,7 @@ func (b *Bridge) find(t *resourceserver.Token, id string) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.sessions[id]
-	if s == nil || !s.owner.isSubject(ownerOf(t)) {
+	if s == nil || s.owner.person() != ownerOf(t).person() {
 		return nil
 	}
 	b.touch(s, t)
@@ -139,59 +133,15 @@ func (b *Bridge) release(s *session) {
 	s.usedAt = b.opts.Now()
 }
 
-// reserve counts s, once there is room. A subject that has no more makes room by
-// its own child that was not used for longest: clients forget sessions without
-// ending them, and one that comes back begins anew.
-func (b *Bridge) reserve(ctx context.Context, s *session) error {
-	for {
-		victim, err := b.admit(s)
-		if err != nil || victim == nil {
-			return err
-		}
-		victim.end("its owner began another session")
-		select {
-		case <-victim.gone:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// admit counts s, or returns the child whose end makes room.
-func (b *Bridge) admit(s *session) (*session, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, errClosed
-	}
-	own := 0
-	var victim *session
-	for other := range b.all {
-		if !other.owner.isSubject(s.owner) {
-			continue
-		}
-		own++
-		if (other.ending || other.open == 0) && (victim == nil || other.ending && !victim.ending || !victim.ending && other.usedAt.Before(victim.usedAt)) {
-			victim = other
-		}
-	}
-	switch {
-	case own < b.opts.MaxPerSubject && len(b.all) < b.opts.MaxChildren:
-		b.all[s] = true
-		b.begin.Do(func() { go b.sweepOnTime() })
-		return nil, nil
-	case victim != nil:
-		return victim, nil
-	case own >= b.opts.MaxPerSubject:
-		return nil, errSubjectFull
-	}
-	return nil, errFull
-}
-
 // retire makes s unreachable; false when it was before.
 func (b *Bridge) retire(s *session) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.retireHeld(s)
+}
+
+// retireHeld is retire, with mu held.
+func (b *Bridge) retireHeld(s *session) bool {
 	was := s.ending
 	s.ending = true
 	delete(b.sessions, s.id)

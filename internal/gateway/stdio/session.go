@@ -33,6 +33,7 @@ type session struct {
 	expires time.Time // of the last token seen; zero: never
 	forever bool
 	ending  bool
+	awaited bool // ending, and somebody waits for its room
 
 	mu        sync.Mutex
 	child     *child
@@ -84,9 +85,13 @@ func (s *session) start() error {
 
 // end makes the session unreachable at once and ends the child behind it.
 func (s *session) end(reason string) {
-	if !s.b.retire(s) {
-		return
+	if s.b.retire(s) {
+		s.stop(reason)
 	}
+}
+
+// stop ends the child of a session that is unreachable, as the first to do so.
+func (s *session) stop(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reason = reason

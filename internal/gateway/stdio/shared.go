@@ -17,21 +17,27 @@ import (
 // and progress tokens may be the same: the child gets numbers of ours, and what it
 // says is given its numbers back.
 
-// errLegacy is why a client of 2026-07-28 is not served.
-var errLegacy = errors.New("the MCP server does not speak this revision of the protocol; begin with initialize")
+// Why a client of 2026-07-28 is not served. What a child says by errLegacy holds
+// for the command, whoever asks; errUnclear is one child's failure to say anything.
+var (
+	errLegacy  = errors.New("the MCP server does not speak this revision of the protocol; begin with initialize")
+	errUnclear = errors.New("the MCP server did not say whether it speaks this revision of the protocol; begin with initialize")
+)
 
 // legacyVersions are the revisions that begin with initialize.
 var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26"}
 
 // probe asks a new child whether it speaks without initialize (MCP 2026-07-28,
-// versioning: server/discover). What else it says is the clients' to find out.
-func (s *session) probe(ctx context.Context, version string) error {
+// versioning: server/discover). The question is always the same, so that no client
+// has a part in the answer, which others may be given too. What else the child says
+// is the clients' to find out.
+func (s *session) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.b.probeFor)
 	defer cancel()
 	ex := newExchange()
 	defer s.unregister(ex)
 	ask, err := readMessage(encode(map[string]any{"jsonrpc": "2.0", "id": 0, "method": methodDiscover,
-		"params": map[string]any{"_meta": map[string]any{mcp.MetaKeyProtocolVersion: version,
+		"params": map[string]any{"_meta": map[string]any{mcp.MetaKeyProtocolVersion: modernVersion,
 			mcp.MetaKeyClientInfo:         map[string]string{"name": "ostiary-gateway", "version": "1"},
 			mcp.MetaKeyClientCapabilities: struct{}{}}}}))
 	if err != nil {
@@ -51,7 +57,7 @@ func (s *session) probe(ctx context.Context, version string) error {
 				return probed(e)
 			}
 		case <-ctx.Done():
-			return errLegacy // old servers may wait for initialize in silence
+			return errUnclear // old servers may wait for initialize in silence
 		}
 	}
 }
@@ -60,10 +66,18 @@ func probed(e event) error {
 	switch {
 	case e.died:
 		return errGone
-	case e.failed != nil && e.failed.Code != mcp.CodeUnsupportedProtocolVersion:
+	case e.failed == nil:
+		return nil
+	case e.failed.Code == jsonrpc.CodeMethodNotFound:
 		return errLegacy
+	case e.failed.Code != mcp.CodeUnsupportedProtocolVersion:
+		return errUnclear
 	}
-	return nil
+	var data mcp.UnsupportedProtocolVersionData
+	if json.Unmarshal(e.failed.Data, &data) == nil && slices.ContainsFunc(data.Supported, isModern) {
+		return nil // a later revision, without initialize too
+	}
+	return errLegacy
 }
 
 // translateCall gives a call of a shared child a number of ours. It is called with
