@@ -158,14 +158,14 @@ func (c *cli) authorizer(f *callerFlags) authclient.Authorizer {
 	}
 	return &authclient.Loopback{Open: c.openBrowser, Port: f.callbackPort, Notify: func(authorizationURL string) {
 		_, _ = fmt.Fprintf(c.err, "Your browser opens to ask you. If it does not, open this address on this machine, or\nstart again with --no-browser to use another one:\n\n  %s\n\n",
-			terminalLine(authorizationURL))
+			terminalWhole(authorizationURL))
 	}}
 }
 
 func (c *cli) showDeviceCode(_ context.Context, code authclient.DeviceCode) error {
-	_, _ = fmt.Fprintf(c.err, "On any machine, open\n\n  %s\n\nand type the code  %s\n", terminalLine(code.VerificationURI), terminalLine(code.UserCode))
+	_, _ = fmt.Fprintf(c.err, "On any machine, open\n\n  %s\n\nand type the code  %s\n", terminalWhole(code.VerificationURI), terminalLine(code.UserCode))
 	if code.VerificationURIComplete != "" {
-		_, _ = fmt.Fprintf(c.err, "\nor open the address that holds it:\n\n  %s\n", terminalLine(code.VerificationURIComplete))
+		_, _ = fmt.Fprintf(c.err, "\nor open the address that holds it:\n\n  %s\n", terminalWhole(code.VerificationURIComplete))
 	}
 	if left := code.Expires.Sub(c.now()); left > 0 {
 		_, _ = fmt.Fprintf(c.err, "\nThe code is good for %s.\n", roughly(left))

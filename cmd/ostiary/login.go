@@ -118,7 +118,7 @@ func without(asked, granted []string) []string {
 
 func printLogin(w io.Writer, v loginView, now time.Time) {
 	if v.AccessToken != "" {
-		_, _ = fmt.Fprintln(w, terminalLine(v.AccessToken))
+		_, _ = fmt.Fprintln(w, terminalWhole(v.AccessToken))
 		return
 	}
 	_, _ = fmt.Fprintf(w, "Logged in to %s\n\n", terminalLine(v.Server))
@@ -131,7 +131,7 @@ func printLogin(w io.Writer, v loginView, now time.Time) {
 	}
 	rows = append(rows, []string{"  good for", lifetime(v, now)}, []string{"  kept in", terminalLine(v.Store)})
 	table(w, rows...)
-	_, _ = fmt.Fprintf(w, "\nTry it:  ostiary call %s\n", terminalLine(v.Server))
+	_, _ = fmt.Fprintf(w, "\nTry it:  ostiary call %s\n", terminalWhole(v.Server))
 }
 
 // lifetime says how long the login lasts.

@@ -15,7 +15,7 @@ const maxLine = 1000
 // terminalText makes a foreign text of several lines fit for a terminal: whatever
 // could move the cursor, change colours, run commands of the terminal or turn the
 // direction of reading is written as its number. Nothing of a server is printed
-// without it, terminalLine or terminalJSON.
+// without it, terminalLine, terminalWhole or terminalJSON.
 func terminalText(s string) string { return escapeFor(s, "\n\t") }
 
 // terminalLine is terminalText for what should be one line, and not a long one.
@@ -30,6 +30,10 @@ func terminalLine(s string) string {
 	}
 	return s[:cut] + "…"
 }
+
+// terminalWhole is terminalLine for what is worth nothing when its end is missing: a
+// token, an address to open, a command to copy. Who makes it bounds it.
+func terminalWhole(s string) string { return escapeFor(s, "") }
 
 func escapeFor(s, keep string) string {
 	var b strings.Builder

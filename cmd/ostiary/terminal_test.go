@@ -119,6 +119,9 @@ func FuzzTerminal(f *testing.F) {
 		if got := terminalLine(text); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) || len(got) > maxLine+len("…") {
 			t.Errorf("line %q", got)
 		}
+		if got := terminalWhole(text); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) || len(got) < len(text) {
+			t.Errorf("whole %q", got)
+		}
 		data, err := json.Marshal(text)
 		if err != nil {
 			t.Fatal(err)
