@@ -30,14 +30,30 @@ func (c *Client) bearsIn(u *url.URL, resource string) bool {
 	return false
 }
 
-// bearsToken reports whether a request is for the MCP server and has no token yet.
-func (c *Client) bearsToken(req *http.Request) bool {
-	if req.Header.Get("Authorization") != "" {
-		return false
-	}
+// bears reports whether a token of this client's may go to u.
+func (c *Client) bears(u *url.URL) bool {
 	resource := c.o.Server
 	if g := c.session.current(); g != nil && g.Resource != "" {
 		resource = g.Resource
 	}
-	return c.bearsIn(req.URL, resource)
+	return c.bearsIn(u, resource)
+}
+
+// bearsToken reports whether a request is for the MCP server and has no token yet.
+func (c *Client) bearsToken(req *http.Request) bool {
+	return req.Header.Get("Authorization") == "" && c.bears(req.URL)
+}
+
+// CheckRedirect is for an http.Client that sends this client's tokens by itself, as
+// SDKs with an OAuthHandler do: it refuses, with ErrRefused, a redirect to where no
+// token may go. net/http would send it to another port of the same host. The client of
+// HTTPClient needs none.
+func (c *Client) CheckRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return refused("the server redirects more than %d times", maxRedirects)
+	}
+	if !c.bears(req.URL) {
+		return refused("the server redirects to %s, outside of %s", quoted(origin(req.URL)), quoted(c.o.Server))
+	}
+	return nil
 }

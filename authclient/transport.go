@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	"github.com/ostiary-auth/ostiary/internal/netguard"
 )
@@ -114,8 +115,12 @@ func (c *Client) after(ctx context.Context, resp *http.Response, g *grant, t *tu
 
 // Authorize does what RoundTrip does on an answer of 401 or 403 insufficient_scope to
 // req, for SDKs that send their requests by themselves: afterwards the TokenSource has
-// a token to try again with. A refusal that no token mends is an error.
+// a token to try again with. A refusal that no token mends is an error, and ErrRefused
+// an answer from elsewhere than the MCP server, which gets no token.
 func (c *Client) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
+	if !c.bears(req.URL) || resp.Request != nil && !c.bears(resp.Request.URL) {
+		return refused("it is not the MCP server %s that answered %d, but %s", quoted(c.o.Server), resp.StatusCode, quoted(origin(answered(req, resp))))
+	}
 	g := c.session.current()
 	if g != nil && req.Header.Get("Authorization") != g.TokenType+" "+g.AccessToken {
 		g = &grant{AccessToken: bearerOf(req)}
@@ -125,6 +130,14 @@ func (c *Client) Authorize(ctx context.Context, req *http.Request, resp *http.Re
 		err = fmt.Errorf("the server answered %d, and another token would be answered so too", resp.StatusCode)
 	}
 	return err
+}
+
+// answered is where the answer is from, which a redirect may have changed.
+func answered(req *http.Request, resp *http.Response) *url.URL {
+	if resp.Request != nil {
+		return resp.Request.URL
+	}
+	return req.URL
 }
 
 func bearerOf(req *http.Request) string {

@@ -3,6 +3,7 @@ package mcpsdk_test
 import (
 	"fmt"
 	"log"
+	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,7 +17,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	transport := &mcp.StreamableClientTransport{Endpoint: "https://mcp.example.com/mcp", OAuthHandler: mcpsdk.Handler(c)}
+	transport := &mcp.StreamableClientTransport{Endpoint: "https://mcp.example.com/mcp", OAuthHandler: mcpsdk.Handler(c),
+		HTTPClient: &http.Client{CheckRedirect: c.CheckRedirect}}
 	// session, err := mcp.NewClient(…).Connect(ctx, transport, nil)
 	fmt.Println(transport.Endpoint, transport.OAuthHandler != nil)
 	// Output: https://mcp.example.com/mcp true

@@ -23,8 +23,12 @@ import (
 // ErrDPoP reports a token that only the http.Client of authclient can send.
 var ErrDPoP = errors.New("the token is bound to a key (DPoP), which an OAuthHandler cannot prove to have: use authclient's HTTPClient")
 
-// Handler returns an OAuthHandler that gets its tokens from c. The transport's
-// endpoint is c's server. Handlers of one Client share its tokens.
+// Handler returns an OAuthHandler that gets its tokens from c. Handlers of one Client
+// share its tokens.
+//
+// It is the SDK that sends them, wherever the transport's endpoint is and its
+// http.Client is redirected: the endpoint has to be c's server, and the http.Client one
+// with c.CheckRedirect. Another server that asks for a token is told nothing.
 func Handler(c *authclient.Client) auth.OAuthHandler { return &handler{c} }
 
 type handler struct {
