@@ -32,7 +32,7 @@ func accessChecks() []Check {
 		{ID: "access-issuer", Title: "The token is of this issuer", Needs: []string{"access-token"},
 			Fix:       "Set iss to the issuer of the metadata, byte for byte.",
 			Reference: "RFC 9068 §2.2, §4", Run: checkAccessIssuer},
-		{ID: "access-audience", Title: "The token is for this MCP server", Needs: []string{"access-token"},
+		{ID: "access-audience", Title: "The token is for this MCP server", Needs: []string{"access-token", "resource-identity"},
 			Fix:       "Register the MCP URL as a resource at the authorization server, and put exactly it into aud when a client asks with resource.",
 			Reference: "RFC 8707 §2; RFC 9068 §3; MCP authorization, Token Audience Binding", Run: checkAccessAudience},
 		{ID: "access-signature", Title: "A published key has signed it", Needs: []string{"access-token", "keys-usable"},
@@ -41,7 +41,7 @@ func accessChecks() []Check {
 		{ID: "access-lifetime", Title: "It is valid now, and not for long", Needs: []string{"access-token"},
 			Fix:       "Issue access tokens for minutes, typ at+jwt, with the clock set by NTP.",
 			Reference: "RFC 9068 §2.1, §2.2; RFC 9700 §2.2.1", Run: checkAccessLifetime},
-		{ID: "access-accepted", Title: "The MCP server accepts it", Needs: []string{"access-token", "access-issuer", "access-audience", "server-tls"},
+		{ID: "access-accepted", Title: "The MCP server accepts it", Needs: []string{"access-token", "access-issuer", "access-audience", "resource-identity", "server-tls"},
 			Fix:       "See the challenge: the MCP server must expect this issuer and its own URL as audience, and the proxy must pass Authorization on.",
 			Reference: "RFC 6750 §3.1; RFC 9068 §4", Run: checkAccessAccepted},
 		{ID: "refresh", Title: "The token can be refreshed", Needs: []string{"login-token"},
@@ -106,27 +106,33 @@ func audiences(j *jose.JWS) []string {
 	return strictjson.Strings(raw)
 }
 
+// checkAccessAudience compares with the URL that the operator typed: what a server
+// says of itself must not decide which tokens it is shown (C9).
 func checkAccessAudience(_ context.Context, x *examination) Outcome {
 	j, opaque := x.jwt()
 	if opaque {
 		return opaqueToken
 	}
-	list, want := audiences(j), x.resource()
+	list, want := audiences(j), x.o.URL
 	canonical, err := oauth.CanonicalResource(want)
 	same := func(a string) bool {
 		c, err2 := oauth.CanonicalResource(a)
-		return err == nil && err2 == nil && c == canonical
+		return a == want || err == nil && err2 == nil && c == canonical
 	}
 	shown, _ := json.Marshal(list) // strings marshal
-	switch {
-	case len(list) == 1 && list[0] == want:
-		return ok("%s", want)
-	case slices.Contains(list, want):
-		return warn("aud is %s: the token opens other servers too", shown)
-	case slices.ContainsFunc(list, same):
-		return warn("aud is %s, the resource %q: strict servers compare bytes", shown, want)
+	if !slices.ContainsFunc(list, same) {
+		return broken("aud is %s, not %q; the token was sent nowhere", shown, want)
 	}
-	return broken("aud is %s, not %q; the token was sent nowhere", shown, want)
+	if named := x.resource(); same(named) {
+		want = named // the bytes that clients ask with (C2)
+	}
+	switch {
+	case !slices.Contains(list, want):
+		return warn("aud is %s, the resource %q: strict servers compare bytes", shown, want)
+	case len(list) > 1:
+		return warn("aud is %s: the token opens other servers too", shown)
+	}
+	return ok("%s", want)
 }
 
 func checkAccessSignature(ctx context.Context, x *examination) Outcome {
