@@ -89,32 +89,63 @@ func checkLogin(ctx context.Context, x *examination) Outcome {
 	if err != nil {
 		return broken("nobody came back: %s", err)
 	}
-	x.issued.callback = callback
-	x.secrets.add(oauth.Secret(callback.Get("code")))
-	switch {
-	case callback.Get("state") != state:
+	return x.judgeResponse(callback, state)
+}
+
+// judgeResponse looks at an authorization response before anything in it is used.
+// One that clients must refuse, because another server sent it or may have (RFC
+// 9207 §2.4), loses all but its iss: the code may be an honest server's, and this
+// token endpoint an attacker's (C3).
+func (x *examination) judgeResponse(response url.Values, state string) Outcome {
+	for _, code := range response["code"] {
+		x.secrets.add(oauth.Secret(code))
+	}
+	for _, name := range []string{"state", "iss", "code", "error"} {
+		if n := len(response[name]); n > 1 { // RFC 6749 §3.1
+			return broken("%s stands in the response %d times", name, n).fix("Send each parameter once.")
+		}
+	}
+	if response.Get("state") != state {
 		return broken("the response has another state than the request").fix("Return state unchanged, byte for byte.")
-	case callback.Get("error") != "":
-		return broken("the response is the error %s", callback.Get("error"))
-	case callback.Get("code") == "":
+	}
+	if iss := response["iss"]; x.refusesISS(iss) {
+		x.issued.callback = url.Values{"iss": iss}
+		return ok("a response")
+	}
+	x.issued.callback = response
+	switch {
+	case response.Get("error") != "":
+		return broken("the response is the error %s", response.Get("error"))
+	case response.Get("code") == "":
 		return broken("the response has no code")
 	}
 	return ok("a code")
 }
 
+// promisesISS reports whether every response has iss, says the metadata.
+func (x *examination) promisesISS() bool {
+	return x.issuerDoc.is("authorization_response_iss_parameter_supported")
+}
+
+// refusesISS reports whether clients must refuse a response for its iss: a wrong
+// one, or none where one is promised.
+func (x *examination) refusesISS(iss []string) bool {
+	if len(iss) == 0 {
+		return x.promisesISS()
+	}
+	return iss[0] != x.issuerDoc.text("issuer")
+}
+
 func checkResponseISS(_ context.Context, x *examination) Outcome {
 	got := x.issued.callback["iss"]
-	promised := x.issuerDoc.is("authorization_response_iss_parameter_supported")
-	switch {
-	case len(got) == 0 && promised:
-		return broken("promised in the metadata, but the response has no iss: clients must refuse it")
+	switch refused := x.refusesISS(got); {
+	case refused && len(got) == 0:
+		return broken("promised in the metadata, but the response has no iss: clients must refuse it, and its code was not redeemed")
+	case refused:
+		return broken("iss is %q, the issuer %q: clients must refuse the response, and its code was not redeemed", got[0], x.issuerDoc.text("issuer"))
 	case len(got) == 0:
 		return warn("the response has no iss")
-	case len(got) > 1:
-		return broken("iss stands in the response %d times", len(got))
-	case got[0] != x.issuerDoc.text("issuer"):
-		return broken("iss is %q, the issuer %q: clients must refuse the response", got[0], x.issuerDoc.text("issuer"))
-	case !promised:
+	case !x.promisesISS():
 		return broken("the response has iss, but the metadata does not promise it: strict clients refuse what was not promised")
 	}
 	return ok("%s", got[0])
@@ -130,6 +161,9 @@ func (x *examination) redeem(ctx context.Context, v url.Values) *exchange {
 }
 
 func checkTokenResponse(ctx context.Context, x *examination) Outcome {
+	if x.issued.callback.Get("code") == "" {
+		return skipped("login-iss refused the response")
+	}
 	e := x.redeem(ctx, url.Values{"grant_type": {"authorization_code"}, "code": {x.issued.callback.Get("code")},
 		"redirect_uri": {x.attempt.RedirectURI()}, "code_verifier": {x.issued.verifier}, "resource": {x.resource()}})
 	d := parseDocument(e.body)
