@@ -64,9 +64,16 @@ func (c *Client) forgetScopes(ctx context.Context, p *place, err error) error {
 	if err != nil || g == nil || g.Issuer != p.server.Issuer || len(g.Scopes) == 0 {
 		return err
 	}
-	without := *g
-	without.Scopes = nil
-	return save(ctx, c.o.Store, c.grantKey(c.pointerOf(g)), &without)
+	at := c.pointerOf(g)
+	return c.withLock(ctx, at, func(ctx context.Context) error {
+		g, err := c.loadGrant(ctx, at) // who had the lock before may have refreshed
+		if err != nil || g == nil {
+			return err
+		}
+		without := *g
+		without.Scopes = nil
+		return save(ctx, c.o.Store, c.grantKey(at), &without)
+	})
 }
 
 // clientRefusedError is the error of an attempt whose client, from an earlier

@@ -67,7 +67,7 @@ func (c *Client) refreshLocked(ctx context.Context, g *grant, unwanted string, a
 	}
 	c.session.rested()
 	if err := c.saveGrant(ctx, next); err != nil {
-		c.session.keepUnsaved(next)
+		c.session.keepUnsaved(unsaved{next, now})
 		return nil, err
 	}
 	c.session.setNew(next, false)
@@ -162,34 +162,4 @@ func (c *Client) dropTokens(ctx context.Context, g *grant) error {
 	empty.AccessToken, empty.RefreshToken, empty.Key = "", "", nil
 	c.session.set(nil)
 	return save(ctx, c.o.Store, c.grantKey(c.pointerOf(g)), &empty)
-}
-
-// keepUnsaved holds a rotated grant that could not be stored: it must not be used,
-// and must not be lost.
-func (s *session) keepUnsaved(g *grant) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unsaved = g
-}
-
-func (s *session) takeUnsaved() *grant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.unsaved
-	s.unsaved = nil
-	return g
-}
-
-// saveRest stores what could not be stored before.
-func (c *Client) saveRest(ctx context.Context) error {
-	g := c.session.takeUnsaved()
-	if g == nil {
-		return nil
-	}
-	if err := c.saveGrant(ctx, g); err != nil {
-		c.session.keepUnsaved(g)
-		return err
-	}
-	c.session.setNew(g, false)
-	return nil
 }

@@ -17,24 +17,27 @@ func (c *Client) Logout(ctx context.Context) error {
 	}
 	defer release()
 	defer c.session.set(nil)
-	_ = c.session.takeUnsaved()
+	rest := c.session.takeUnsaved() // it lives at the server, whatever is stored
 	p, err := c.loadPointer(ctx)
 	if err != nil || p == nil {
-		return err
+		return errors.Join(err, c.revoke(ctx, rest.grant))
 	}
 	unlock, err := c.o.Store.Lock(ctx, c.grantKey(*p))
 	if err != nil {
 		return err
 	}
 	g, err := c.loadGrant(ctx, *p)
-	if err == nil && g != nil {
-		err = c.revoke(ctx, g)
+	if rest.follows(g) {
+		g = nil // it was rotated away
 	}
-	return errors.Join(err, c.o.Store.Delete(ctx, c.grantKey(*p)), c.o.Store.Delete(ctx, c.serverKey()), unlock())
+	return errors.Join(err, c.revoke(ctx, rest.grant), c.revoke(ctx, g), c.o.Store.Delete(ctx, c.grantKey(*p)), c.o.Store.Delete(ctx, c.serverKey()), unlock())
 }
 
-// revoke sends the token that ends the most to the server that issued it.
+// revoke sends the token that ends the most to the server that issued it. g may be nil.
 func (c *Client) revoke(ctx context.Context, g *grant) error {
+	if g == nil {
+		return nil
+	}
 	token, hint := g.RefreshToken, "refresh_token"
 	if token == "" {
 		token, hint = g.AccessToken, "access_token"

@@ -38,7 +38,7 @@ type session struct {
 	// change.
 	spent string
 	// unsaved is a rotated grant that could not be stored yet.
-	unsaved *grant
+	unsaved unsaved
 	provers map[string]*proofKey
 	// nonces are the MCP server's.
 	nonces *nonces
