@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -52,5 +53,48 @@ func TestEchoesAreRedacted(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestEchoesOfRegistration: nor does the initial access token.
+func TestEchoesOfRegistration(t *testing.T) {
+	t.Parallel()
+	const token = "initial/access+token=="
+	w := newWorld(t)
+	w.hook("POST /register", func(rw http.ResponseWriter, r *http.Request) {
+		said, _ := json.Marshal("not good: " + r.Header.Get("Authorization"))
+		answerJSON(http.StatusUnauthorized, `{"error":"invalid_token","error_description":`+string(said)+`}`)(rw, r)
+	})
+	c := w.client(func(o *Options) {
+		o.Metadata.InitialAccessToken, o.Metadata.InitialAccessTokenIssuer = token, w.as.URL
+	})
+	err := c.Login(t.Context())
+	var refusal *ServerError
+	if !errors.As(err, &refusal) || refusal.Description != "not good: [redacted]" || strings.Contains(err.Error(), token) {
+		t.Errorf("Login = %v", err)
+	}
+}
+
+// TestEchoesInOtherSpellings: a server may repeat the form as it came, or its own
+// percent-encoding of it.
+func TestEchoesInOtherSpellings(t *testing.T) {
+	t.Parallel()
+	const secret = "pa/ss+word == long"
+	for name, spell := range map[string]func(string) string{"as a query": url.QueryEscape, "as a path": url.PathEscape, "as it is": strings.Clone} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.hook("POST /token", func(rw http.ResponseWriter, r *http.Request) {
+				said, _ := json.Marshal("client_secret=" + spell(r.PostFormValue("client_secret")))
+				answerJSON(http.StatusUnauthorized, `{"error":"invalid_client","error_description":`+string(said)+`}`)(rw, r)
+			})
+			c := w.client(func(o *Options) {
+				o.Registered = []RegisteredClient{{Issuer: w.as.URL, ClientID: "app", ClientSecret: secret, AuthMethod: authPost}}
+			})
+			var refusal *ServerError
+			if err := c.Login(t.Context()); !errors.As(err, &refusal) || refusal.Description != "client_secret=[redacted]" {
+				t.Errorf("Login = %v", err)
+			}
+		})
 	}
 }

@@ -134,7 +134,7 @@ func (e *endpoint) do(ctx context.Context, what, method string, u *url.URL, head
 		return nil, e.unanswered(what, u, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	a := &answer{status: resp.StatusCode, header: resp.Header}
+	a := &answer{status: resp.StatusCode, header: resp.Header, sent: secretsOf(header, body)}
 	if a.body, err = readBody(resp.Body); err != nil {
 		return nil, fmt.Errorf("read the answer of the %s at %s: %w", what, quoted(origin(u)), err)
 	}

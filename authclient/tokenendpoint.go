@@ -9,9 +9,11 @@ import (
 	"time"
 )
 
+const formType = "application/x-www-form-urlencoded"
+
 // formHeader is the header of a form post that wants JSON back.
 func formHeader() http.Header {
-	return http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
+	return http.Header{"Content-Type": {formType}, "Accept": {"application/json"}}
 }
 
 // postForm authenticates the client, sends the form and returns the answer, whatever
@@ -24,11 +26,7 @@ func (e *endpoint) postForm(ctx context.Context, as *authorizationServer, what, 
 			return nil, fmt.Errorf("authenticate to the %s endpoint: %w", what, err)
 		}
 	}
-	a, err := e.post(ctx, what, raw, header, []byte(form.Encode()))
-	if err == nil {
-		a.sent = secretsOf(form, header)
-	}
-	return a, err
+	return e.post(ctx, what, raw, header, []byte(form.Encode()))
 }
 
 // token sends r to the server's token endpoint. The error of an answer is a
