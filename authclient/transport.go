@@ -63,14 +63,15 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 // pass sends a request as it is: by the MCP server's transport to its host, and
 // guarded to where the server may have redirected.
 func (c *Client) pass(req *http.Request) (*http.Response, error) {
+	req, err := redirected(req)
+	if err != nil {
+		return nil, err
+	}
 	if hostPort(req.URL) == c.endpoint.ownHost {
 		return c.endpoint.own.RoundTrip(req)
 	}
 	if err := netguard.CheckHost(c.endpoint.reach, req.URL.Hostname()); err != nil {
-		if req.Body != nil {
-			_ = req.Body.Close()
-		}
-		return nil, refused("%s is a host that is not talked to", quoted(origin(req.URL)))
+		return nil, refuseBody(req, "%s is a host that is not talked to", quoted(origin(req.URL)))
 	}
 	return c.endpoint.foreign.RoundTrip(req)
 }
