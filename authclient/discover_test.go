@@ -413,3 +413,17 @@ func TestNotProtected(t *testing.T) {
 	}
 	wantCall(t, c, "", http.StatusOK)
 }
+
+// TestMM10_RefusedMetadataIsForgotten: a challenge that named what is refused, from a
+// proxy perhaps, does not spoil those that name nothing.
+func TestMM10_RefusedMetadataIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client()
+	w.locked(func() { w.challenge = `resource_metadata="` + w.as.URL + `/doc"` })
+	if _, err := call(t.Context(), c, ""); !errors.Is(err, ErrRefused) {
+		t.Fatalf("error %v, want ErrRefused", err)
+	}
+	w.locked(func() { w.challenge = `realm="x"` })
+	wantCall(t, c, "", http.StatusOK)
+}

@@ -29,7 +29,7 @@ type session struct {
 	untried untried
 	place   *place
 	found   time.Time
-	// metadataURL is what the last challenge named.
+	// metadataURL is what the last challenge named with which discovery came to its end.
 	metadataURL string
 	asked       attempts
 	stepUps     map[string]int
@@ -133,16 +133,21 @@ func (s *session) knownPlace(now time.Time) *place {
 	return s.place
 }
 
-// remember completes a challenge by the document that an earlier one named, and
-// notes it.
-func (s *session) remember(ch challenge) challenge {
+// complete adds to a challenge the document that an earlier one named.
+func (s *session) complete(ch challenge) challenge {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ch.resourceMetadata == "" {
 		ch.resourceMetadata = s.metadataURL
 	}
-	s.metadataURL = ch.resourceMetadata
 	return ch
+}
+
+// remember notes the document that a challenge named and that discovery did not refuse.
+func (s *session) remember(ch challenge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.metadataURL = ch.resourceMetadata
 }
 
 func (s *session) attempts() attempts {

@@ -86,8 +86,10 @@ func (c *Client) placeFor(ctx context.Context, ch challenge) (*place, error) {
 	if p := c.session.knownPlace(c.o.Now()); p != nil && ch.resourceMetadata == "" {
 		return p, nil
 	}
-	p, err := c.discover(ctx, c.session.remember(ch))
+	ch = c.session.complete(ch)
+	p, err := c.discover(ctx, ch)
 	if err == nil {
+		c.session.remember(ch)
 		c.session.setPlace(p, c.o.Now())
 	}
 	return p, err
