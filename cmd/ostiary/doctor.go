@@ -43,6 +43,7 @@ type doctorFlags struct {
 	kind, as, metadataURL, caFile string
 	write, noLogin, noBrowser     bool
 	all                           bool
+	allowPrivate                  bool
 	tokenFromStdin                bool
 	connectTo                     []string
 }
@@ -61,6 +62,7 @@ func newDoctorCmd(c *cli) *cobra.Command {
 	fs.StringVar(&f.kind, "kind", "", "`what` the URL is, server or issuer; by default it is asked")
 	fs.StringVar(&f.metadataURL, "client-metadata-url", "", "`URL` of a Client ID Metadata Document to try; by default Claude Code's")
 	fs.StringVar(&f.caFile, "ca", "", "`file` of certificates (PEM) to trust in place of the system's")
+	fs.BoolVar(&f.allowPrivate, "allow-private", false, "let the servers name addresses in private networks")
 	fs.StringArrayVar(&f.connectTo, "connect-to", nil, "`HOST1:PORT1:HOST2:PORT2` asks HOST2:PORT2 for HOST1:PORT1, as curl does (repeatable)")
 	fs.BoolVar(&f.all, "all", false, "print what is fine and what was skipped too")
 	addJSON(cmd)
@@ -102,7 +104,8 @@ func findings(n int) string {
 
 // doctorOptions reads the flags; every mistake in them is wrong use.
 func (c *cli) doctorOptions(rawURL string, f *doctorFlags) (doctor.Options, error) {
-	o := doctor.Options{URL: rawURL, Kind: doctor.Kind(f.kind), As: f.as, Write: f.write, ClientMetadataURL: f.metadataURL, Now: c.now}
+	o := doctor.Options{URL: rawURL, Kind: doctor.Kind(f.kind), As: f.as, Write: f.write, ClientMetadataURL: f.metadataURL,
+		AllowPrivate: f.allowPrivate, Now: c.now}
 	if err := o.Validate(); err != nil {
 		return o, withHint(usagef("%s", err), "ostiary doctor https://mcp.example.com/mcp")
 	}

@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
+
+	"github.com/ostiary-auth/ostiary/internal/netguard"
 )
 
 // privateError is a server-named URL that leads to an address nobody outside
@@ -26,21 +29,43 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// addresses looks a host up, and refuses a private one that the operator did not
-// name while the target is public (C9).
-func (p *prober) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+// writtenReach is how far servers may lead that are examined by this host. It is
+// read from how the operator wrote it, never from the DNS, which is the examined
+// server's own: a private address there must not open the operator's network (C9).
+func writtenReach(host string) netguard.Reach {
+	if isLoopbackHost(host) {
+		return netguard.Loopback
+	}
+	if a, err := netip.ParseAddr(host); err == nil && netguard.CheckHost(netguard.Public, a.String()) != nil {
+		return netguard.Private
+	}
+	return netguard.Public
+}
+
+// reachOf is how far a connection to address, "host:port", may go: what the
+// operator named may be private itself.
+func (p *prober) reachOf(address string) netguard.Reach {
+	if slices.Contains(p.named, strings.ToLower(address)) {
+		return netguard.Private
+	}
+	return p.reach
+}
+
+// addresses looks up the host of address, "host:port", and refuses one that is out
+// of reach (C9).
+func (p *prober) addresses(ctx context.Context, address string) ([]netip.Addr, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
 	addrs, err := p.lookup(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	if host == p.target {
-		p.targetPrivate = slices.ContainsFunc(addrs, isPrivate)
-	}
-	if host == p.target || p.targetPrivate || slices.Contains(p.named, host) {
-		return addrs, nil
-	}
-	if i := slices.IndexFunc(addrs, isPrivate); i >= 0 {
-		return nil, &privateError{host: host, addr: addrs[i]}
+	for _, a := range addrs {
+		if netguard.CheckHost(p.reachOf(address), a.String()) != nil {
+			return nil, &privateError{host: host, addr: a}
+		}
 	}
 	return addrs, nil
 }
@@ -53,12 +78,4 @@ func (p *prober) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	}
 	return p.resolver.LookupNetIP(ctx, "ip", host)
-}
-
-// sharedAddresses are those of carriers' networks (RFC 6598).
-var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
-
-func isPrivate(a netip.Addr) bool {
-	a = a.Unmap()
-	return a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() || sharedAddresses.Contains(a)
 }

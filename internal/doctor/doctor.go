@@ -53,6 +53,10 @@ type Options struct {
 	// ClientMetadataURL is a Client ID Metadata Document that the authorization
 	// server can read. Default: the one of Claude Code.
 	ClientMetadataURL string
+	// AllowPrivate lets servers name addresses in private networks, which are then
+	// asked. Without it they may where URL is such an address itself, as written; a
+	// URL on a loopback host may lead to this machine.
+	AllowPrivate bool
 	// RootCAs are trusted in place of the system's.
 	RootCAs *x509.CertPool
 	// ConnectTo maps host:port to the host:port that is asked instead, for a set-up

@@ -79,7 +79,7 @@ func checkMetadataURLs(ctx context.Context, x *examination) Outcome {
 		if _, given := x.probe.connectTo[strings.ToLower(hostPort(u))]; given {
 			continue
 		}
-		if _, err := x.probe.addresses(ctx, u.Hostname()); err != nil {
+		if _, err := x.probe.addresses(ctx, hostPort(u)); err != nil {
 			return broken("%s is %q: %s", name, raw, plainError(err))
 		}
 	}

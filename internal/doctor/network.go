@@ -101,12 +101,14 @@ func (p place) dns(ctx context.Context, x *examination) Outcome {
 	if to, found := p.given(x); found {
 		return ok("%s is asked at %s, as you said", u.Host, to)
 	}
-	addrs, err := x.probe.addresses(ctx, u.Hostname())
+	addrs, err := x.probe.addresses(ctx, hostPort(u))
 	var private *privateError
 	switch {
+	case errors.As(err, &private) && p.hop == HopIssuerNetwork && x.kind == KindServer:
+		return broken("%s, which the MCP server names, is at %s: nobody outside reaches it, and clients refuse to ask there", private.host, private.addr).
+			fix("Name the authorization server's public URL in the MCP server's metadata. Where all of this belongs into a private network, examine it with --allow-private.")
 	case errors.As(err, &private):
-		return broken("%s, which the public MCP server names, is at %s: nobody outside reaches it, and clients refuse to ask there", private.host, private.addr).
-			fix("Name the authorization server's public URL in the MCP server's metadata.")
+		return broken("%s", private)
 	case err != nil:
 		return broken("%s cannot be looked up: %s", u.Hostname(), plainError(err))
 	}
@@ -131,7 +133,7 @@ func (p place) connect(ctx context.Context, x *examination) Outcome {
 	if to, found := p.given(x); found {
 		targets = []string{to}
 	} else {
-		addrs, err := x.probe.addresses(ctx, p.url(x).Hostname())
+		addrs, err := x.probe.addresses(ctx, hostPort(p.url(x)))
 		if err != nil {
 			return broken("%s", plainError(err))
 		}

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,11 +10,14 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/netguard"
 )
 
 // Bounds of an examination. Claude gives a discovery request 10 seconds.
 const (
 	requestTimeout = 10 * time.Second
+	connectTimeout = 7 * time.Second
 	totalTimeout   = 2 * time.Minute
 	maxRequests    = 200
 	maxBody        = 1 << 20
@@ -27,27 +29,29 @@ var errTooMany = fmt.Errorf("the examination has made its %d requests", maxReque
 
 // prober sends every request of an examination. It follows no redirect, keeps no
 // cookie, remembers answers, and goes to private addresses only where the
-// operator's own URL is on one.
+// operator named or allowed them.
 type prober struct {
 	client   *http.Client
 	resolver Resolver
 	// connectTo says where to go instead of host:port, as the operator wants it.
 	connectTo map[string]string
 	now       func() time.Time
-	// target is the host that the operator named, and targetPrivate whether it is
-	// private itself; then everything may be. named are further hosts of the
-	// operator's.
-	target        string
-	targetPrivate bool
-	named         []string
-	sent          int
-	answers       map[string]*exchange
+	// named are what the operator named, as host:port, and reach is how far all else
+	// may lead.
+	named   []string
+	reach   netguard.Reach
+	sent    int
+	answers map[string]*exchange
 }
 
 func newProber(o Options, target *url.URL) *prober {
-	p := &prober{resolver: o.Resolver, connectTo: o.ConnectTo, now: o.Now, target: target.Hostname(), answers: map[string]*exchange{}}
+	p := &prober{resolver: o.Resolver, connectTo: o.ConnectTo, now: o.Now, reach: writtenReach(target.Hostname()), answers: map[string]*exchange{}}
+	if o.AllowPrivate {
+		p.reach = netguard.Private
+	}
+	p.named = []string{strings.ToLower(hostPort(target))}
 	if u, err := url.Parse(o.ClientMetadataURL); err == nil {
-		p.named = append(p.named, u.Hostname())
+		p.named = append(p.named, strings.ToLower(hostPort(u)))
 	}
 	p.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -128,30 +132,19 @@ func webURL(u *url.URL) error {
 	return nil
 }
 
-// connect resolves, looks at the addresses, and dials one of those that it has
-// looked at.
+// connect goes where the operator wants, else to an address within reach. The
+// dialer looks the name up for itself and connects to what it has looked at, so a
+// second answer of the DNS changes nothing.
 func (p *prober) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
 	if to, ok := p.connectTo[strings.ToLower(address)]; ok {
+		var d net.Dialer
 		return d.DialContext(ctx, network, to)
 	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
+	if _, err := p.addresses(ctx, address); err != nil {
+		return nil, err // it names the address
 	}
-	addrs, err := p.addresses(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	var errs []error
-	for _, a := range addrs[:min(len(addrs), 4)] {
-		each, cancel := context.WithTimeout(ctx, requestTimeout/3)
-		conn, err := d.DialContext(each, network, net.JoinHostPort(a.String(), port))
-		cancel()
-		if err == nil {
-			return conn, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, errors.Join(errs...)
+	// net/http dials outside the request's time; each address has its part of this
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return netguard.NewDialer(p.reachOf(address), p.resolver)(ctx, network, address)
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -86,30 +87,36 @@ func (a addresses) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr,
 	return nil, errors.New("no such host")
 }
 
-// C9: a URL that a public server names is not asked on an address inside; what the
-// operator named is, and all is where that is inside too.
+// C9: a URL that a server names is not asked on an address inside, unless the
+// operator wrote such an address or allowed them; what the operator named is.
 func TestC09_PrivateAddresses(t *testing.T) {
 	t.Parallel()
 	u, asked := counting(t, func(http.ResponseWriter, *http.Request) {})
 	port := u[strings.LastIndex(u, ":"):]
-	dns := addresses{"public.example": "198.51.100.1", "inside.example": "127.0.0.1"}
+	dns := addresses{"public.example": "8.8.8.8", "inside.example": "127.0.0.1", "localhost": "127.0.0.1"}
 	for _, tt := range []struct {
 		name, target, url string
+		allow             bool
 		want              bool
 	}{
-		{"named by a public server", "https://public.example", "http://inside.example" + port, false},
-		{"literal", "https://public.example", "http://127.0.0.1" + port, false},
-		{"literal in IPv6", "https://public.example", "http://[::ffff:127.0.0.1]" + port, false},
-		{"a cloud's metadata", "https://public.example", "http://169.254.169.254", false},
-		{"named by the operator", "http://inside.example" + port, "http://inside.example" + port, true},
-		{"named by a server inside", "http://inside.example" + port, "http://127.0.0.1" + port, true},
+		{name: "named by a public server", target: "https://public.example", url: "http://inside.example" + port},
+		{name: "literal", target: "https://public.example", url: "http://127.0.0.1" + port},
+		{name: "literal in IPv6", target: "https://public.example", url: "http://[::ffff:127.0.0.1]" + port},
+		{name: "a cloud's metadata", target: "https://public.example", url: "http://169.254.169.254"},
+		{name: "a cloud's metadata, allowed", target: "https://public.example", url: "http://169.254.169.254", allow: true},
+		{name: "a cloud's metadata by the operator", target: "http://169.254.169.254", url: "http://169.254.169.254"},
+		{name: "named by the operator", target: "http://inside.example" + port, url: "http://inside.example" + port, want: true},
+		{name: "named by the operator, another port", target: "http://inside.example:1", url: "http://inside.example" + port},
+		{name: "named by a server whose DNS leads inside", target: "http://inside.example" + port, url: "http://127.0.0.1" + port},
+		{name: "named by a server whose DNS leads inside, allowed", target: "http://inside.example" + port, url: "http://127.0.0.1" + port, allow: true, want: true},
+		{name: "named by a loopback host", target: "http://localhost:1", url: "http://127.0.0.1" + port, want: true},
+		{name: "named by a private address", target: "http://10.0.0.1", url: "http://inside.example" + port, want: true},
+		{name: "a private address named by a loopback host", target: "http://localhost:1", url: "http://10.0.0.1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := asked.Load()
-			p := probeOf(t, tt.target, Options{Resolver: dns})
-			if _, err := p.addresses(t.Context(), p.target); err != nil {
-				t.Fatal(err)
-			}
+			p := probeOf(t, tt.target, Options{Resolver: dns, AllowPrivate: tt.allow})
+			_, _ = p.addresses(t.Context(), p.named[0]) // what was looked up before changes nothing
 			e := p.ask(t.Context(), get(tt.url))
 			var private *privateError
 			if errors.As(e.err, &private) == tt.want || (asked.Load() > before) != tt.want {
@@ -119,13 +126,33 @@ func TestC09_PrivateAddresses(t *testing.T) {
 	}
 }
 
-func TestIsPrivate(t *testing.T) {
+// several is a DNS in which each name has these addresses.
+type several map[string][]netip.Addr
+
+func (s several) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	return s[host], nil
+}
+
+// C9: a server that adds an address inside to its own name opens nothing.
+func TestC09_OwnNameOpensNothing(t *testing.T) {
 	t.Parallel()
-	for addr, want := range map[string]bool{"10.0.0.1": true, "192.168.1.1": true, "172.16.0.1": true, "127.0.0.1": true, "169.254.169.254": true,
-		"100.64.0.1": true, "0.0.0.0": true, "::1": true, "fe80::1": true, "fd00::1": true, "::ffff:10.0.0.1": true, "224.0.0.1": true,
-		"8.8.8.8": false, "2606:4700::1": false, "100.128.0.1": false} {
-		if got := isPrivate(netip.MustParseAddr(addr)); got != want {
-			t.Errorf("%s: %t", addr, got)
-		}
+	const own = "mcp.evil.example"
+	dns := several{own: {netip.MustParseAddr("8.8.8.8"), netip.MustParseAddr("10.255.255.1")}}
+	for _, inside := range []string{"10.0.0.1", "192.168.1.1", "172.16.0.1", "127.0.0.1", "169.254.169.254", "168.63.129.16", "100.64.0.1", "198.18.0.1",
+		"0.0.0.0", "0.1.2.3", "240.0.0.1", "224.0.0.1", "::1", "::7f00:1", "fe80::1", "fec0::1", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::"} {
+		t.Run(inside, func(t *testing.T) {
+			t.Parallel()
+			dns := maps.Clone(dns)
+			dns["inside.example"] = []netip.Addr{netip.MustParseAddr("8.8.8.8"), netip.MustParseAddr(inside)}
+			p := probeOf(t, "https://"+own+"/mcp", Options{Resolver: dns})
+			_, _ = p.addresses(t.Context(), own+":443")
+			var private *privateError
+			if addrs, err := p.addresses(t.Context(), "inside.example:443"); !errors.As(err, &private) {
+				t.Errorf("%v, %v", addrs, err)
+			}
+			if e := p.send(t.Context(), get("http://inside.example:9/")); !errors.As(e.err, &private) {
+				t.Errorf("send: %v", e.err)
+			}
+		})
 	}
 }
