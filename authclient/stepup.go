@@ -48,6 +48,12 @@ func (c *Client) stepUp(ctx context.Context, used string, ch challenge) (*grant,
 	if err != nil {
 		return nil, err
 	}
+	if have != nil && (have.Issuer != p.server.Issuer || have.Resource != p.resource) {
+		// the server has moved: what was granted elsewhere is nothing to tell there (MM-13)
+		if need, err = c.scopesFor(ctx, p, ch); err != nil {
+			return nil, err
+		}
+	}
 	return c.obtain(ctx, p, c.withOffline(p, need), request{used: used, covering: ch.scopes})
 }
 
