@@ -23,6 +23,9 @@ var secretish = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)((?:^|[\s;])(?:set-)?cookie:\s*[^=;\s]+=)[^;\s]+`),
 }
 
+// maxRead bounds what is searched for secrets of a foreign text, in bytes.
+const maxRead = 16 << 10
+
 // redactor takes secrets out of texts: those that this examination holds, by
 // value, and what looks like one.
 type redactor struct{ known []oauth.Secret }
@@ -42,8 +45,13 @@ func (r *redactor) clean(s string) string {
 	for _, known := range r.known {
 		s = strings.ReplaceAll(s, known.Reveal(), "[redacted]")
 	}
+	whole := len(s) <= maxRead
+	s = s[:min(len(s), maxRead)]
 	for _, re := range secretish {
 		s = re.ReplaceAllString(s, "${1}[redacted]${2}")
+	}
+	if !whole && len(s) <= maxText { // the end would be shown, and may be half a secret
+		s = s[:strings.LastIndexAny(s, " \t\r\n\"',;&")+1]
 	}
 	return escape(s, maxText)
 }

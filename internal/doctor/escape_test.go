@@ -42,6 +42,35 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// A long text is cut before it is searched, and no secret is halved into sight.
+func TestC09_LongTexts(t *testing.T) {
+	t.Parallel()
+	known := strings.Repeat("known-", maxRead)
+	r := redactor{known: []oauth.Secret{oauth.Secret(known)}}
+	hidden := func(n int) string { return `{"access_token":"` + strings.Repeat("x", n) + `"}` } // short when it is redacted
+	for name, text := range map[string]string{
+		"a known secret longer than what is searched": "came " + known + " end",
+		"a known secret across the cut":               hidden(maxRead-40) + known + " end",
+		"a JWT across the cut":                        hidden(maxRead-40) + " eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJ4In0.c2ln end",
+		"a JSON secret across the cut":                hidden(maxRead-60) + ` {"client_secret":"known-known-known-known"}`,
+	} {
+		if got := r.clean(text); strings.Contains(got, "known-") || strings.Contains(got, "eyJ") || !strings.Contains(got, "[redacted]") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := r.clean(strings.Repeat("a ", maxRead)); !strings.HasPrefix(got, "a a a ") || len(got) < maxText {
+		t.Errorf("%q", got)
+	}
+	e := &exchange{status: 502, body: []byte("<html><title>Bad</title>" + strings.Repeat(" ", maxRead) + "<title>late</title>")}
+	if got := e.excerpt(); got != `a page titled "Bad"` {
+		t.Errorf("%q", got)
+	}
+	e.body = []byte("<html>" + strings.Repeat(" ", maxRead) + "<title>late</title>")
+	if got := e.excerpt(); got != "" {
+		t.Errorf("a title was looked for beyond the cut: %q", got)
+	}
+}
+
 // Whatever a server sends: no secret of this run, nothing that a terminal obeys.
 func FuzzClean(f *testing.F) {
 	const secret = "s3cret-value-of-the-run"

@@ -115,7 +115,7 @@ var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 // excerpt is what a body says: the JSON of an error, the title of a page.
 func (e *exchange) excerpt() string {
-	switch m := title.FindSubmatch(e.body); {
+	switch m := title.FindSubmatch(e.body[:min(len(e.body), maxRead)]); {
 	case e.isHTML() && m != nil:
 		return "a page titled " + strconv.Quote(html.UnescapeString(strings.TrimSpace(string(m[1]))))
 	case parseDocument(e.body) != nil && len(e.body) <= maxExcerpt:

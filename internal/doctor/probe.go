@@ -21,6 +21,7 @@ const (
 	totalTimeout   = 2 * time.Minute
 	maxRequests    = 200
 	maxBody        = 1 << 20
+	maxHeader      = 64 << 10
 	userAgent      = "ostiary-doctor"
 )
 
@@ -56,11 +57,12 @@ func newProber(o Options, target *url.URL) *prober {
 	p.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext:           p.connect,
-			TLSClientConfig:       &tls.Config{RootCAs: o.RootCAs, Time: o.Now},
-			ForceAttemptHTTP2:     true,
-			TLSHandshakeTimeout:   requestTimeout,
-			ResponseHeaderTimeout: requestTimeout,
+			DialContext:            p.connect,
+			TLSClientConfig:        &tls.Config{RootCAs: o.RootCAs, Time: o.Now},
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    requestTimeout,
+			ResponseHeaderTimeout:  requestTimeout,
+			MaxResponseHeaderBytes: maxHeader,
 		},
 	}
 	return p

@@ -67,6 +67,17 @@ func TestProbeBounds(t *testing.T) {
 	}
 }
 
+// C9: what a server sends is bounded before its body too.
+func TestC09_LargeHeader(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]bool{maxHeader / 2: true, 2 * maxHeader: false} {
+		u, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", strings.Repeat("x", size)) })
+		if e := probeOf(t, u, Options{}).ask(t.Context(), get(u)); (e.err == nil) != want || len(e.header.Get("Server")) > maxHeader {
+			t.Errorf("%d bytes: %v", size, e.err)
+		}
+	}
+}
+
 func TestC08_OnlyWebURLs(t *testing.T) {
 	t.Parallel()
 	p := probeOf(t, "https://a.example", Options{})
