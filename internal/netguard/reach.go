@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"code.dny.dev/ssrf"
@@ -57,11 +58,17 @@ func CheckHost(reach Reach, host string) error {
 		}
 		return nil
 	}
-	if reach == Public && (host == "localhost" || strings.HasSuffix(host, ".localhost")) {
-		return refuse("the host %q is this machine", host)
+	switch {
+	case slices.Contains(metadataNames[:], host):
+		return refuse("the host %q is a cloud's metadata service", host)
+	case reach == Private, reach == Loopback && (host == "localhost" || strings.HasSuffix(host, ".localhost")):
+		return nil
 	}
-	return nil
+	return publicName(host)
 }
+
+// metadataNames lead to metadataServices and to link-local addresses.
+var metadataNames = [...]string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 
 // IsLoopback reports whether host is this machine by how it is written: localhost or
 // a loopback address.

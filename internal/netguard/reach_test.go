@@ -59,6 +59,8 @@ func TestC9_CheckHost(t *testing.T) {
 		{"localhost", Loopback}, {"LOCALHOST", Loopback}, {"x.localhost", Loopback}, {"127.0.0.1", Loopback}, {"::1", Loopback},
 		{"::ffff:127.0.0.1", Loopback}, {"10.0.0.1", Private}, {"fd12::1", Private}, {"192.168.1.1", Private},
 		{"169.254.169.254", 3}, {"fe80::1", 3}, {"100.100.100.200", 3}, {"0.0.0.0", 3}, {"2130706433", 3}, {"0x7f.1", 3}, {"127.1", 3}, {"-flag", 3},
+		{"intranet", Private}, {"printer.local", Private}, {"vault.internal", Private}, {"nas.home.arpa", Private},
+		{"metadata.google.internal", 3}, {"METADATA.google.internal", 3}, {"metadata", 3}, {"instance-data", 3}, {"internal.example", Public},
 	} {
 		for reach := Public; reach <= Private; reach++ {
 			err := CheckHost(reach, tt.host)

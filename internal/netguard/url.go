@@ -81,12 +81,18 @@ func (t target) isPublic() error {
 		return refuse("port %s is not 443", t.port)
 	case isNumeric(t.host):
 		return refuse("the host %q is an address", t.host)
-	case !strings.Contains(t.host, "."):
-		return refuse("the host %q is a single label", t.host)
+	}
+	return publicName(t.host)
+}
+
+// publicName refuses a name that no public DNS answers for.
+func publicName(host string) error {
+	if !strings.Contains(host, ".") {
+		return refuse("the host %q is a single label", host)
 	}
 	for _, name := range specialNames {
-		if strings.HasSuffix(t.host, "."+name) {
-			return refuse("the host %q is a name of the local network", t.host)
+		if strings.HasSuffix(host, "."+name) {
+			return refuse("the host %q is a name of the local network", host)
 		}
 	}
 	return nil
