@@ -89,12 +89,21 @@ func (i item) save(value []byte) error {
 		err = i.setHead(h)
 	}
 	if err != nil {
-		_ = i.clear(slot, 0) // the ring fails already, and the next save tries again
+		i.abandon(slot)
 		return err
 	}
 	// The entry is saved: what is left of the one before can wait for the next save.
 	_ = errors.Join(i.clear("a", h.kept("a")), i.clear("b", h.kept("b")))
 	return nil
+}
+
+// abandon removes the parts of a save that failed, unless the head names them after all:
+// a ring may fail when it has written. What is left waits for the next save.
+func (i item) abandon(slot string) {
+	h, err := i.head()
+	if errors.Is(err, errNoItem) || err == nil && h.Slot != slot {
+		_ = i.clear(slot, 0) // the ring fails already
+	}
 }
 
 // write puts a value that is no item's into the parts of a slot.

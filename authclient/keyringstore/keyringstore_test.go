@@ -248,3 +248,36 @@ func FuzzHead(f *testing.F) {
 		}
 	})
 }
+
+// lateRing fails for one name when it has written.
+type lateRing struct {
+	*fakeRing
+	name string
+}
+
+func (r *lateRing) Set(service, name, secret string) error {
+	err := r.fakeRing.Set(service, name, secret)
+	if err == nil && name == r.name {
+		err = errStopped
+	}
+	return err
+}
+
+// TestC6_FailedAfterItWasWritten: the entry is then the new one, and whole.
+func TestC6_FailedAfterItWasWritten(t *testing.T) {
+	t.Parallel()
+	ring := &lateRing{fakeRing: newFakeRing()}
+	s := open(t, filepath.Join(t.TempDir(), "locks"), ring)
+	key := authclient.Key{Kind: authclient.KindGrant}
+	before, after := strings.Repeat("1", 5000), strings.Repeat("2", 5000)
+	if err := s.Save(t.Context(), key, []byte(before)); err != nil {
+		t.Fatal(err)
+	}
+	ring.name = name(key)
+	if err := s.Save(t.Context(), key, []byte(after)); !errors.Is(err, errStopped) {
+		t.Errorf("Save = %v, want the ring's error", err)
+	}
+	if got, err := s.Load(t.Context(), key); err != nil || string(got) != after {
+		t.Errorf("Load = %d bytes, %v", len(got), err)
+	}
+}
