@@ -142,6 +142,9 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	x := newExamination(o)
+	ctx, d, stop := withDeadline(ctx, totalTimeout)
+	defer stop()
+	x.deadline = d
 	x.recognise(ctx)
 	r := &Report{URL: x.secrets.clean(o.URL), Kind: x.kind, Counts: map[State]int{}}
 	for _, c := range Checks() {
@@ -154,8 +157,7 @@ func Examine(ctx context.Context, o Options) (*Report, error) {
 		r.As = x.client().Name
 		r.Replay = x.replay(ctx)
 	}
-	// what was made is taken back even when somebody has interrupted
-	x.cleanUp(context.WithoutCancel(ctx))
+	x.cleanUp(ctx)
 	x.finish(r)
 	return r, nil
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,9 +17,8 @@ type examination struct {
 	probe   *prober
 	secrets redactor
 	state   map[string]State // by the id of a check
-	// started is when it began, and waited how long a person took meanwhile.
-	started time.Time
-	waited  time.Duration
+	// deadline bounds it, without the time that a person takes.
+	deadline *deadline
 	facts
 	made
 }
@@ -31,7 +31,7 @@ func newExamination(o Options) *examination {
 	if err != nil {
 		panic(err) // Validate has read it
 	}
-	x := &examination{o: o, target: target, kind: o.Kind, probe: newProber(o, target), state: map[string]State{}, started: time.Now()}
+	x := &examination{o: o, target: target, kind: o.Kind, probe: newProber(o, target), state: map[string]State{}}
 	x.secrets.add(o.Token)
 	return x
 }
@@ -104,12 +104,21 @@ func (x *examination) outcome(ctx context.Context, c Check) Outcome {
 		}
 	}
 	if ctx.Err() != nil {
-		return skipped("interrupted")
+		return ended(ctx)
 	}
-	if time.Since(x.started)-x.waited > totalTimeout {
-		return skipped("the time of the examination (%s) is over", totalTimeout)
+	out := c.Run(ctx, x)
+	if ctx.Err() != nil && out.State == Broken {
+		return ended(ctx) // a request that we gave up says nothing of the server
 	}
-	return c.Run(ctx, x)
+	return out
+}
+
+// ended says why an examination does not go on.
+func ended(ctx context.Context) Outcome {
+	if err := context.Cause(ctx); errors.Is(err, errTimeOver) {
+		return skipped("%s", err)
+	}
+	return skipped("interrupted")
 }
 
 // finish counts, and lists what was left.

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
@@ -83,9 +82,9 @@ func checkLogin(ctx context.Context, x *examination) Outcome {
 	}
 	u := x.authorizeURL(x.issued.clientID, x.attempt.RedirectURI(), "state", state, "scope", scopes, "prompt", prompt,
 		"code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
-	shown := time.Now()
+	x.deadline.pause()
 	callback, err := x.attempt.Authorize(ctx, u)
-	x.waited += time.Since(shown)
+	x.deadline.resume()
 	if err != nil {
 		return broken("nobody came back: %s", err)
 	}

@@ -19,6 +19,7 @@ const (
 	requestTimeout = 10 * time.Second
 	connectTimeout = 7 * time.Second
 	totalTimeout   = 2 * time.Minute
+	cleanUpTimeout = 30 * time.Second
 	maxRequests    = 200
 	maxBody        = 1 << 20
 	maxHeader      = 64 << 10

@@ -216,12 +216,15 @@ func checkRegistrationMixed(ctx context.Context, x *examination) Outcome {
 	return ok("%d redirect URIs", len(kept))
 }
 
-// cleanUp takes back what was made, once.
+// cleanUp takes back what was made, once. It has a time of its own: a server that
+// has used up the examination's, or somebody who interrupts, leaves nothing behind.
 func (x *examination) cleanUp(ctx context.Context) {
 	if x.cleanedUp {
 		return
 	}
 	x.cleanedUp = true
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
 	x.closeAttempt()
 	x.revokeIssued(ctx)
 	for _, c := range x.clients {
