@@ -23,6 +23,8 @@ type fake struct {
 	metadata func(document map[string]any)
 	// token answers the token endpoint, by default with invalid_grant.
 	token func(form url.Values) (status int, answer map[string]any)
+	// revocation is what the revocation endpoint answers with, by default 200.
+	revocation int
 
 	mu      sync.Mutex
 	heard   []string     // Authorization headers
@@ -32,7 +34,7 @@ type fake struct {
 
 func newFake(t *testing.T) *fake {
 	t.Helper()
-	f := &fake{}
+	f := &fake{revocation: http.StatusOK}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+wellKnownResource+"/mcp", func(w http.ResponseWriter, _ *http.Request) {
 		answerJSON(w, http.StatusOK, map[string]any{"resource": f.resource, "authorization_servers": f.issuers})
@@ -58,7 +60,10 @@ func newFake(t *testing.T) *fake {
 		}
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) { f.redeem(w, r) })
-	mux.HandleFunc("POST /revoke", func(_ http.ResponseWriter, r *http.Request) { f.revoked = append(f.revoked, r.FormValue("token")) })
+	mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
+		f.revoked = append(f.revoked, r.FormValue("token"))
+		w.WriteHeader(f.revocation)
+	})
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()

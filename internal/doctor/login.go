@@ -193,20 +193,32 @@ func checkRefresh(ctx context.Context, x *examination) Outcome {
 		return warn("no refresh token: people log in again whenever a token expires")
 	}
 	e := x.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {x.issued.refresh.Reveal()}})
-	d := parseDocument(e.body)
-	if e.err != nil || e.status != http.StatusOK || d.text("access_token") == "" {
+	before, refreshed := x.issued.refresh, x.refreshed(e)
+	if !refreshed {
 		return broken("the refresh token is refused: %s", oauthError(e)).on(e)
-	}
-	before := x.issued.refresh
-	x.issued.access = oauth.Secret(d.text("access_token"))
-	if next := d.text("refresh_token"); next != "" {
-		x.issued.refresh = oauth.Secret(next)
 	}
 	if x.issued.refresh.Equal(before) {
 		return warn("the refresh token of a public client was not rotated: a stolen copy is never noticed").
 			fix("Rotate refresh tokens of public clients.")
 	}
 	return ok("a new access token, the refresh token rotated")
+}
+
+// refreshed keeps the tokens of a successful answer, so that they are taken back,
+// and reports whether it has an access token.
+func (x *examination) refreshed(e *exchange) bool {
+	if e.err != nil || e.status != http.StatusOK {
+		return false
+	}
+	d := parseDocument(e.body)
+	if next := d.text("refresh_token"); next != "" {
+		x.issued.refresh = oauth.Secret(next)
+	}
+	access := d.text("access_token")
+	if access != "" {
+		x.issued.access = oauth.Secret(access)
+	}
+	return access != ""
 }
 
 // checkRevoked revokes what was issued and looks whether that is so.
@@ -227,6 +239,8 @@ func checkRevoked(ctx context.Context, x *examination) Outcome {
 	}
 	e := x.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {token.Reveal()}})
 	if e.err == nil && e.status == http.StatusOK {
+		x.refreshed(e)
+		x.revokeAgain(ctx)
 		return broken("the refresh token works after it was revoked").on(e)
 	}
 	return ok("the refresh token is dead")
@@ -249,6 +263,19 @@ func (x *examination) revokeIssued(ctx context.Context) {
 		x.issued.revoked = e.err == nil && e.status == http.StatusOK
 	}
 	if !x.issued.revoked && !alone {
-		x.left = append(x.left, "a grant of client "+x.issued.clientID)
+		x.leaveGrant()
+	}
+}
+
+func (x *examination) leaveGrant() {
+	x.left = append(x.left, "a grant of client "+x.issued.clientID)
+}
+
+// revokeAgain revokes what a refresh after the revocation has brought. The grant is
+// listed whatever the server says to that: its word has been wrong once.
+func (x *examination) revokeAgain(ctx context.Context) {
+	x.issued.tried, x.issued.revoked = false, false
+	if x.revokeIssued(ctx); x.issued.revoked {
+		x.leaveGrant()
 	}
 }

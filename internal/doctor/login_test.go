@@ -1,7 +1,10 @@
 package doctor
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,6 +68,49 @@ func TestMM09_OnlyTheIssuersOwnCodeIsRedeemed(t *testing.T) {
 			}
 			if got := finding(t, r, "login-token").State == Skipped; got == tt.redeemed {
 				t.Errorf("login-token is skipped: %t", got)
+			}
+		})
+	}
+}
+
+// A server that says that it has revoked, and has not, leaves a grant: the report
+// lists it, and what the examination got afterwards is revoked too.
+func TestC09_RevocationThatDoesNothing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		revocation int
+		revokes    bool
+		left       string
+	}{
+		{name: "revoked", revocation: http.StatusOK, revokes: true},
+		{name: "said, not done", revocation: http.StatusOK, left: "a grant of client a-client"},
+		{name: "refused", revocation: http.StatusServiceUnavailable, left: "a grant of client a-client"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f, issued := newFake(t), 0
+			f.revocation = tt.revocation
+			f.token = func(url.Values) (int, map[string]any) {
+				if tt.revokes && slices.Contains(f.revoked, fmt.Sprint("refresh-token-", issued)) {
+					return http.StatusBadRequest, map[string]any{"error": "invalid_grant"}
+				}
+				issued++
+				return http.StatusOK, map[string]any{"access_token": fmt.Sprint("access-token-", issued), "token_type": "Bearer", "expires_in": 600,
+					"refresh_token": fmt.Sprint("refresh-token-", issued)}
+			}
+			r := examine(t, f.logIn(func(state string) url.Values {
+				return url.Values{"code": {"a-code-of-this-one"}, "state": {state}, "iss": {f.URL}}
+			}))
+			if last := fmt.Sprint("refresh-token-", issued); issued < 2 || f.revoked[len(f.revoked)-1] != last {
+				t.Errorf("%d issued, revoked %q", issued, f.revoked)
+			}
+			grants := slices.DeleteFunc(slices.Clone(r.Left), func(s string) bool { return !strings.HasPrefix(s, "a grant") })
+			if strings.Join(grants, ", ") != tt.left {
+				t.Errorf("left %q, want %q", r.Left, tt.left)
+			}
+			if got := finding(t, r, "login-revoked").State == Broken; got != (tt.left != "") {
+				t.Errorf("login-revoked is broken: %t", got)
 			}
 		})
 	}
