@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,12 @@ type Device struct {
 
 // DeviceCode is what a person needs to allow a device (RFC 8628 §3.2).
 type DeviceCode struct {
+	// Issuer is the authorization server that the code is for.
+	Issuer string
+	// OtherHost says that an address below is neither on the issuer's host nor on one
+	// of its endpoints that was asked. A server may hand on the code of another, where
+	// the person would allow somebody else: tell them.
+	OtherHost bool
 	// UserCode is user_code.
 	UserCode string
 	// VerificationURI is verification_uri: https, or loopback http.
@@ -105,7 +112,7 @@ func (c *Client) askDevice(ctx context.Context, w *wanted) (*deviceAuthorization
 	if a.status != http.StatusOK {
 		return nil, readServerError(what, a, c.o.Now())
 	}
-	d, err := c.readDevice(a.body)
+	d, err := c.readDevice(a.body, w.place.server)
 	if err != nil {
 		return nil, fmt.Errorf("the device authorization endpoint's answer: %w", err)
 	}
@@ -119,7 +126,7 @@ const (
 )
 
 // readDevice reads RFC 8628 §3.2. What people are shown is checked here.
-func (c *Client) readDevice(body []byte) (*deviceAuthorization, error) {
+func (c *Client) readDevice(body []byte, as *authorizationServer) (*deviceAuthorization, error) {
 	o, err := readObject(body)
 	if err != nil {
 		return nil, err
@@ -143,12 +150,25 @@ func (c *Client) readDevice(body []byte) (*deviceAuthorization, error) {
 	if last := c.o.Now().Add(maxDeviceLife); expires.IsZero() || expires.After(last) {
 		expires = last
 	}
-	d := &deviceAuthorization{DeviceCode: DeviceCode{UserCode: user, VerificationURI: uri, VerificationURIComplete: complete, Expires: expires},
+	d := &deviceAuthorization{DeviceCode: DeviceCode{Issuer: as.Issuer, OtherHost: !as.hosts(uri) || !as.hosts(complete), UserCode: user, VerificationURI: uri, VerificationURIComplete: complete, Expires: expires},
 		code: Secret(code), interval: defaultInterval}
 	if s, err := strconv.ParseUint(string(o.Get("interval")), 10, 16); err == nil && s > 0 {
 		d.interval = min(time.Duration(s)*time.Second, maxInterval)
 	}
 	return d, nil
+}
+
+// hosts reports whether raw is on the host of the issuer or of an endpoint that the
+// device grant asks. "" is nowhere else.
+func (as *authorizationServer) hosts(raw string) bool {
+	at, err := url.Parse(raw)
+	if raw == "" || err != nil {
+		return raw == ""
+	}
+	return slices.ContainsFunc([]string{as.Issuer, as.DeviceAuthorizationEndpoint, as.TokenEndpoint}, func(known string) bool {
+		u, err := url.Parse(known)
+		return err == nil && strings.EqualFold(u.Hostname(), at.Hostname())
+	})
 }
 
 // poll asks for the tokens at the pace that the server wants (RFC 8628 §3.5).

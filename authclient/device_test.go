@@ -2,6 +2,7 @@ package authclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ostiary-auth/ostiary/metadata"
 )
 
 // deviceWorld answers a Client without a network, so that its pauses take no time.
@@ -105,6 +108,38 @@ func TestDeviceLogin(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestDeviceOfAnotherHost: the person is told when the code may be another server's.
+func TestDeviceOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, uri, complete string
+		want                bool
+	}{
+		{name: "the issuer's", uri: "https://as.example/device", complete: "https://AS.example:8443/device?c=1"},
+		{name: "the token endpoint's", uri: "https://token.example/device"},
+		{name: "the device endpoint's", uri: "https://device.example/device"},
+		{name: "another", uri: "https://honest.example/device", want: true},
+		{name: "below the issuer's", uri: "https://x.as.example/device", want: true},
+		{name: "another with the code", uri: "https://as.example/device", complete: "https://honest.example/device?c=1", want: true},
+		{name: "an endpoint that is not asked", uri: "https://authorize.example/device", want: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := New(Options{Server: "https://mcp.example/mcp"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			as := &authorizationServer{AuthorizationServer: metadata.AuthorizationServer{Issuer: "https://as.example", AuthorizationEndpoint: "https://authorize.example/a",
+				TokenEndpoint: "https://token.example/t", DeviceAuthorizationEndpoint: "https://device.example/d"}}
+			body, _ := json.Marshal(map[string]any{"device_code": "dc", "user_code": "AB", "verification_uri": tt.uri, "verification_uri_complete": tt.complete})
+			d, err := c.readDevice(body, as)
+			if err != nil || d.OtherHost != tt.want || d.Issuer != as.Issuer {
+				t.Errorf("%+v, %v; want OtherHost %t", d, err, tt.want)
+			}
 		})
 	}
 }

@@ -163,9 +163,13 @@ func (c *cli) authorizer(f *callerFlags) authclient.Authorizer {
 }
 
 func (c *cli) showDeviceCode(_ context.Context, code authclient.DeviceCode) error {
-	_, _ = fmt.Fprintf(c.err, "On any machine, open\n\n  %s\n\nand type the code  %s\n", terminalWhole(code.VerificationURI), terminalLine(code.UserCode))
+	_, _ = fmt.Fprintf(c.err, "To log in at %s, open on any machine\n\n  %s\n\nand type the code  %s\n",
+		terminalLine(code.Issuer), terminalWhole(code.VerificationURI), terminalLine(code.UserCode))
 	if code.VerificationURIComplete != "" {
 		_, _ = fmt.Fprintf(c.err, "\nor open the address that holds it:\n\n  %s\n", terminalWhole(code.VerificationURIComplete))
+	}
+	if code.OtherHost {
+		_, _ = fmt.Fprint(c.err, "\nThat address is on another host than the authorization server. Go on only if you know that they belong\ntogether: otherwise you may let somebody else into your account there.\n")
 	}
 	if left := code.Expires.Sub(c.now()); left > 0 {
 		_, _ = fmt.Fprintf(c.err, "\nThe code is good for %s.\n", roughly(left))

@@ -52,3 +52,20 @@ func TestPrintedWhole(t *testing.T) {
 		})
 	}
 }
+
+// TestDeviceCodeSaysWhose: the person reads which server asks, and is warned of another
+// host.
+func TestDeviceCodeSaysWhose(t *testing.T) {
+	t.Parallel()
+	for _, other := range []bool{false, true} {
+		var out bytes.Buffer
+		c := newCLI(nil, nil, &out, &out)
+		code := authclient.DeviceCode{Issuer: "https://as.example", OtherHost: other, VerificationURI: "https://honest.example/device", UserCode: "ABCD"}
+		if err := c.showDeviceCode(t.Context(), code); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.Contains(got, "log in at https://as.example,") || strings.Contains(got, "another host") != other {
+			t.Errorf("OtherHost %t: printed %q", other, got)
+		}
+	}
+}
