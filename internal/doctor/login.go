@@ -193,8 +193,8 @@ func checkRefresh(ctx context.Context, x *examination) Outcome {
 		return warn("no refresh token: people log in again whenever a token expires")
 	}
 	e := x.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {x.issued.refresh.Reveal()}})
-	before, refreshed := x.issued.refresh, x.refreshed(e)
-	if !refreshed {
+	before := x.issued.refresh
+	if !x.refreshed(e) {
 		return broken("the refresh token is refused: %s", oauthError(e)).on(e)
 	}
 	if x.issued.refresh.Equal(before) {

@@ -109,6 +109,9 @@ func TestC09_RevocationThatDoesNothing(t *testing.T) {
 			if strings.Join(grants, ", ") != tt.left {
 				t.Errorf("left %q, want %q", r.Left, tt.left)
 			}
+			if got := finding(t, r, "refresh"); got.State != OK { // each of them was rotated
+				t.Errorf("%+v", got)
+			}
 			if got := finding(t, r, "login-revoked").State == Broken; got != (tt.left != "") {
 				t.Errorf("login-revoked is broken: %t", got)
 			}
