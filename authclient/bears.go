@@ -14,7 +14,7 @@ func (c *Client) bearsIn(u *url.URL, resource string) bool {
 	to := *u
 	to.RawQuery, to.Fragment = "", ""
 	target, err := oauth.CanonicalResource(to.String())
-	if err != nil || !sameOrigin(u, c.server) {
+	if err != nil || !sameOrigin(u, c.server) || climbs(u.EscapedPath()) {
 		return false
 	}
 	for _, r := range []string{c.o.Server, resource} {
@@ -28,6 +28,31 @@ func (c *Client) bearsIn(u *url.URL, resource string) bool {
 		}
 	}
 	return false
+}
+
+// decodedOnce decodes what servers and proxies decode once more than they should.
+var decodedOnce = strings.NewReplacer("%2e", ".", "%2f", "/", "%5c", `\`, "%3b", ";", "%25", "%")
+
+// maxDecodings is how often: a path with more layers is not meant well.
+const maxDecodings = 4
+
+// climbs reports a path that some server reads as one above: with dot segments behind
+// encodings, backslashes or parameters ("..;").
+func climbs(path string) bool {
+	path = strings.ToLower(path)
+	for range maxDecodings {
+		for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+			if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
+				return true
+			}
+		}
+		next := decodedOnce.Replace(path)
+		if next == path {
+			return false
+		}
+		path = next
+	}
+	return true
 }
 
 // bears reports whether a token of this client's may go to u.

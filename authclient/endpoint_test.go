@@ -75,7 +75,7 @@ func TestTokenResponse(t *testing.T) {
 		want time.Duration // until Expiry; 0: none
 	}{
 		{`"expires_in":60`, time.Minute}, {`"expires_in":"60"`, time.Minute}, {`"expires_in":1.5`, 1500 * time.Millisecond},
-		{`"expires_in":-1`, 0}, {`"expires_in":null`, 0}, {`"expires_in":1e99`, 0}, {`"x":1`, 0},
+		{`"expires_in":-1`, 0}, {`"expires_in":null`, 0}, {`"expires_in":1e99`, 0}, {`"expires_in":"NaN"`, 0}, {`"expires_in":"Inf"`, 0}, {`"x":1`, 0},
 	} {
 		a := &answer{status: 200, header: http.Header{"Content-Type": {"application/json;charset=UTF-8"}},
 			body: []byte(`{"access_token":"a","token_type":"bearer","scope":"x y",` + tt.body + `}`)}

@@ -102,7 +102,7 @@ func readExpiry(o strictjson.Object, now time.Time) time.Time {
 		raw = s
 	}
 	seconds, err := strconv.ParseFloat(raw, 64)
-	if err != nil || seconds < 0 || seconds > 10*365*24*3600 {
+	if err != nil || !(seconds >= 0 && seconds <= 10*365*24*3600) { // NaN is neither
 		return time.Time{}
 	}
 	return now.Add(time.Duration(seconds * float64(time.Second)))

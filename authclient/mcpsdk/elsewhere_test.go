@@ -120,3 +120,19 @@ func TestTK12_CheckRedirect(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestRefusalWithoutEnd: nobody waits for the body of a refusal.
+func TestRefusalWithoutEnd(t *testing.T) {
+	t.Parallel()
+	s := site.Start(t)
+	body, end := io.Pipe()
+	t.Cleanup(func() { _ = end.Close() })
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
+	resp := &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: body, ContentLength: -1}
+	if err := mcpsdk.Handler(s.Client()).Authorize(t.Context(), req, resp); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("Authorize = %v", err)
+	}
+	if _, err := end.Write([]byte("more")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the body is open: %v", err)
+	}
+}

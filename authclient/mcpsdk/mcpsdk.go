@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -48,13 +47,9 @@ func (h *handler) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 	return oauth2.StaticTokenSource(token), nil
 }
 
-// maxDrained bounds what is read of an answer, so that its connection can be used again.
-const maxDrained = 64 << 10
-
 // Authorize implements auth.OAuthHandler.
 func (h *handler) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
-	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained)
-	_ = resp.Body.Close()
+	_ = resp.Body.Close() // unread: it may have no end
 	if err := h.client.Authorize(ctx, req, resp); err != nil {
 		return fmt.Errorf("authorize: %w", err)
 	}
