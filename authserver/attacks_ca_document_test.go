@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
@@ -178,7 +179,7 @@ func TestCA12_ThousandSecrets(t *testing.T) {
 		wrong, elsewhere := a, k.from("198.51.100.7:1234")
 		answers := map[int]int{}
 		for i := range 1000 {
-			wrong.secret = registration.NewSecret().Reveal()
+			wrong.secret = oauth.NewSecret().Reveal()
 			got := k.refresh(wrong, token, nil)
 			if answers[got.status]++; got.status == http.StatusTooManyRequests && got.header.Get("Retry-After") == "" {
 				t.Fatal("429 without Retry-After")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 )
@@ -108,7 +109,7 @@ func TestCA07_ExpiredOrRotatedSecret(t *testing.T) {
 			k.Clock.Advance(time.Minute)
 			k.denied(401, "invalid_client", func() answer { return k.refresh(a, second.body.RefreshToken, nil) })
 
-			rotated := registration.NewSecret()
+			rotated := oauth.NewSecret()
 			c.SecretExpiresAt, c.SecretHash = time.Time{}, registration.HashSecret(c.ID, rotated)
 			if err := k.DB.UpdateClient(k.ctx, c); err != nil {
 				t.Fatal(err)
@@ -154,7 +155,7 @@ func TestCA07_TwoSecretsSideBySide(t *testing.T) {
 			}
 			olds, news := []app{person, machine}, []app{person, machine}
 			for i, a := range olds {
-				_, secret, err := k.App.Clients.RotateSecret(k.ctx, a.id, registration.RotateOptions{OldUntil: k.Clock.Now().Add(time.Minute)})
+				_, secret, err := k.App.Clients.RotateSecret(k.ctx, a.id, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: k.Clock.Now().Add(time.Minute)}})
 				if err != nil {
 					t.Fatal(err)
 				}

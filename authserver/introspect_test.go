@@ -14,6 +14,7 @@ import (
 
 	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/grant"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/registration"
@@ -318,7 +319,7 @@ func TestCA07_ResourceSecret(t *testing.T) {
 		first := k.resourceApp(testkit.Resource)
 		token := k.connect(k.register(appRedirect), nil).body.AccessToken
 		processes := []*kit{k, {Server: k.Again(t), t: t, ctx: k.ctx}}
-		rotate := func(o resource.RotateOptions) app {
+		rotate := func(o oauth.Rotation) app {
 			r, secret, err := k.App.Resources.RotateSecret(k.ctx, testkit.Resource, o)
 			if err != nil || r.Credential.ID != first.id {
 				t.Fatal(r.Credential.ID, err)
@@ -338,20 +339,20 @@ func TestCA07_ResourceSecret(t *testing.T) {
 				}
 			}
 		}
-		second := rotate(resource.RotateOptions{OldUntil: k.Clock.Now().Add(time.Minute)})
+		second := rotate(oauth.Rotation{OldUntil: k.Clock.Now().Add(time.Minute)})
 		check(true, first, second)
-		if _, _, err := k.App.Resources.RotateSecret(k.ctx, testkit.Resource, resource.RotateOptions{}); err == nil {
+		if _, _, err := k.App.Resources.RotateSecret(k.ctx, testkit.Resource, oauth.Rotation{}); err == nil {
 			t.Error("a further rotation ended a secret that was still good")
 		}
 		k.Clock.Advance(time.Minute)
 		check(false, first)
-		third := rotate(resource.RotateOptions{OldUntil: k.Clock.Now().Add(time.Hour)})
+		third := rotate(oauth.Rotation{OldUntil: k.Clock.Now().Add(time.Hour)})
 		check(true, second, third)
 		if _, err := k.App.Resources.EndOldSecret(k.ctx, testkit.Resource); err != nil {
 			t.Fatal(err)
 		}
 		check(false, first, second)
-		fourth := rotate(resource.RotateOptions{})
+		fourth := rotate(oauth.Rotation{})
 		check(false, third)
 		check(true, fourth)
 		if _, err := k.App.Resources.Update(k.ctx, testkit.Resource, func(r *resource.Resource) error {

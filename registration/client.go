@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 )
 
 // Kind says how a client became known.
@@ -45,14 +47,8 @@ type Client struct {
 	Kind Kind
 	// Metadata is what it registered, normalised.
 	Metadata ClientMetadata
-	// SecretHash is the hash of its secret (D16); nil for public clients.
-	SecretHash []byte
-	// SecretExpiresAt ends the secret's life; zero means never (RFC 7591 client_secret_expires_at 0).
-	SecretExpiresAt time.Time
-	// OldSecretHash is the hash of the secret before the last rotation, which is
-	// still good until OldSecretExpiresAt; nil without one.
-	OldSecretHash      []byte
-	OldSecretExpiresAt time.Time
+	// StoredSecret is of its secret (D16); none for public clients.
+	oauth.StoredSecret
 	// RegistrationTokenHash is the hash of the registration access token (RFC 7592
 	// §3); nil for a client that cannot manage itself.
 	RegistrationTokenHash []byte

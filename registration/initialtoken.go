@@ -65,7 +65,7 @@ type InitialAccessTokenStore interface {
 
 // HashInitialAccessToken returns what is stored of an initial access token (D16).
 func HashInitialAccessToken(token oauth.Secret) []byte {
-	return hashed("ostiary initial access token v1", "", token)
+	return oauth.HashSecret("ostiary initial access token v1", "", token)
 }
 
 // InitialAccessTokens is what an operator does with initial access tokens (D18).
@@ -105,7 +105,7 @@ func (a *InitialAccessTokens) Add(ctx context.Context, o NewInitialAccessToken) 
 	case o.Life < time.Minute || o.Life > MaxInitialTokenLife:
 		return InitialAccessToken{}, "", oauth.InvalidRequest("it must be good for one minute to 365 days")
 	}
-	token := oauth.Secret(initialTokenPrefix + NewSecret().Reveal())
+	token := oauth.Secret(initialTokenPrefix + oauth.NewSecret().Reveal())
 	t := InitialAccessToken{ID: newClientID(), Name: name, Hash: HashInitialAccessToken(token), MaxUses: o.Uses,
 		CreatedAt: a.Now(), ExpiresAt: a.Now().Add(o.Life)}
 	err := a.change(ctx, "initial_access_token.added", t.ID, t.Name, func(ctx context.Context) error {

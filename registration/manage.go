@@ -158,7 +158,7 @@ func readUpdate(w http.ResponseWriter, r *http.Request, c *Client) (members, err
 		return nil, oauth.InvalidClientMetadata("client_id must be the client's own")
 	}
 	if err := doc.string("client_secret", &secret, maxWord); err != nil ||
-		secret != "" && !matches(c.SecretHash, HashSecret(c.ID, oauth.Secret(secret))) {
+		secret != "" && !oauth.SameHash(c.SecretHash, HashSecret(c.ID, oauth.Secret(secret))) {
 		return nil, oauth.InvalidClientMetadata("client_secret must be the client's own, or left out: a client cannot choose it")
 	}
 	return doc, nil
@@ -207,7 +207,7 @@ func (c *Client) adaptSecret() oauth.Secret {
 	case c.SecretHash != nil:
 		return ""
 	}
-	secret := NewSecret()
+	secret := oauth.NewSecret()
 	c.SecretHash = HashSecret(c.ID, secret)
 	return secret
 }

@@ -12,19 +12,19 @@ const registrationTokenPrefix = "ost_rat_"
 
 // newRegistrationToken returns a registration access token of 256 random bits (RFC 7592 §3).
 func newRegistrationToken() oauth.Secret {
-	return oauth.Secret(registrationTokenPrefix + NewSecret().Reveal())
+	return oauth.Secret(registrationTokenPrefix + oauth.NewSecret().Reveal())
 }
 
 // HashRegistrationToken returns what is stored of a client's registration access
 // token (D16). The client_id stands under it: another client's token never fits.
 func HashRegistrationToken(clientID string, token oauth.Secret) []byte {
-	return hashed("ostiary registration access token v1", clientID, token)
+	return oauth.HashSecret("ostiary registration access token v1", clientID, token)
 }
 
 // CheckRegistrationToken compares in constant time; a client without a stored
 // hash never matches.
 func (c *Client) CheckRegistrationToken(token oauth.Secret) bool {
-	return matches(c.RegistrationTokenHash, HashRegistrationToken(c.ID, token))
+	return oauth.SameHash(c.RegistrationTokenHash, HashRegistrationToken(c.ID, token))
 }
 
 // bearer returns the bearer token of a request, "" for none (RFC 6750 §2.1). It

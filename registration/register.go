@@ -360,7 +360,7 @@ func newClient(kind Kind, m ClientMetadata, now time.Time) (Client, oauth.Secret
 	if !c.UsesSecret() {
 		return c, ""
 	}
-	secret := NewSecret()
+	secret := oauth.NewSecret()
 	c.SecretHash = HashSecret(c.ID, secret)
 	return c, secret
 }

@@ -30,7 +30,7 @@ func TestCA07_RotateSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		until := noon.Add(time.Hour)
-		rotated, second, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{OldUntil: until})
+		rotated, second, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: until}})
 		if err != nil || len(second.Reveal()) != 43 || second == first || rotated.DocumentHash != c.DocumentHash {
 			t.Fatalf("RotateSecret: %+v %v", rotated, err)
 		}
@@ -48,7 +48,7 @@ func TestCA07_RotateSecret(t *testing.T) {
 		good("side by side: new", second, true)
 		good("side by side: neither", second+"x", false)
 		good("side by side: none", "", false)
-		if _, _, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{OldUntil: until}); !errors.Is(err, registration.ErrSecretRotating) {
+		if _, _, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: until}}); !errors.Is(err, oauth.ErrSecretRotating) {
 			t.Errorf("a second rotation would end the first secret unsaid: %v", err)
 		}
 		now = until.Add(-time.Millisecond)
@@ -56,11 +56,11 @@ func TestCA07_RotateSecret(t *testing.T) {
 		now = until
 		good("CA-07 the date has come: old", first, false)
 		good("CA-07 the date has come: new", second, true)
-		if _, err := a.EndOldSecret(ctx, c.ID); !errors.Is(err, registration.ErrNoOldSecret) {
+		if _, err := a.EndOldSecret(ctx, c.ID); !errors.Is(err, oauth.ErrNoOldSecret) {
 			t.Errorf("EndOldSecret without one: %v", err)
 		}
 
-		_, third, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{OldUntil: now.Add(time.Hour)})
+		_, third, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: now.Add(time.Hour)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,11 +70,11 @@ func TestCA07_RotateSecret(t *testing.T) {
 		good("ended early: old", second, false)
 		good("ended early: new", third, true)
 
-		_, fourth, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{OldUntil: now.Add(time.Hour)})
+		_, fourth, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: now.Add(time.Hour)}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, fifth, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{Drop: true})
+		_, fifth, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{Rotation: oauth.Rotation{Drop: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,15 +103,15 @@ func TestRotateSecretRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		name, id, says string
-		o              registration.RotateOptions
+		name, id, code, says string
+		o                    registration.RotateOptions
 	}{
-		{"public client", public.ID, "has no secret", registration.RotateOptions{}},
-		{"too long", c.ID, "365 days", registration.RotateOptions{OldUntil: noon.Add(registration.MaxKeepOld + time.Second)}},
-		{"the same secret", c.ID, "is the one", registration.RotateOptions{Secret: secret}},
-		{"a weak secret", c.ID, "32 to 256", registration.RotateOptions{Secret: "hunter2"}},
+		{"public client", public.ID, "invalid_client_metadata", "has no secret", registration.RotateOptions{}},
+		{"too long", c.ID, "invalid_request", "365 days", registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: noon.Add(oauth.MaxKeepOld + time.Second)}}},
+		{"the same secret", c.ID, "invalid_client_metadata", "is the one", registration.RotateOptions{Secret: secret}},
+		{"a weak secret", c.ID, "invalid_client_metadata", "32 to 256", registration.RotateOptions{Secret: "hunter2"}},
 	} {
-		if _, made, err := a.RotateSecret(ctx, tt.id, tt.o); oauth.Code(err) != "invalid_client_metadata" || !strings.Contains(err.Error(), tt.says) || made != "" {
+		if _, made, err := a.RotateSecret(ctx, tt.id, tt.o); oauth.Code(err) != tt.code || !strings.Contains(err.Error(), tt.says) || made != "" {
 			t.Errorf("%s: %v, want an error that says %q", tt.name, err, tt.says)
 		}
 	}
@@ -136,7 +136,7 @@ func TestCA07_RotationKeepsTheEnd(t *testing.T) {
 	if err := db.UpdateClient(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	c, second, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{OldUntil: noon.Add(time.Hour)})
+	c, second, err := a.RotateSecret(ctx, c.ID, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: noon.Add(time.Hour)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (c *cli) rotateSecret(cmd *cobra.Command, id string, r rotation) error {
 			client, err := a.EndOldSecret(cmd.Context(), id)
 			return c.printEdited(cmd, id, client, rotationError(err))
 		}
-		client, made, err := a.RotateSecret(cmd.Context(), id, registration.RotateOptions{OldUntil: until, Secret: secret, Drop: r.now})
+		client, made, err := a.RotateSecret(cmd.Context(), id, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: until, Drop: r.now}, Secret: secret})
 		if err != nil {
 			return clientError(id, rotationError(err))
 		}
@@ -141,9 +141,9 @@ func (r *rotation) oldUntil(now time.Time) (time.Time, error) {
 func rotationError(err error) error {
 	var oe *oauth.Error
 	switch {
-	case errors.Is(err, registration.ErrSecretRotating):
+	case errors.Is(err, oauth.ErrSecretRotating):
 		return withHint(err, "wait, or end it with --end-old; --now ends every earlier secret and makes a new one")
-	case errors.Is(err, registration.ErrNoOldSecret):
+	case errors.Is(err, oauth.ErrNoOldSecret):
 		return withHint(err, "nothing was changed")
 	case errors.Is(err, registration.ErrUnfit) && errors.As(err, &oe):
 		return withHint(errors.New(oe.Description), "nothing was changed; ostiary client show tells how a client authenticates")

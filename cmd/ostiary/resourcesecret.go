@@ -62,7 +62,7 @@ func (c *cli) rotateResourceSecret(cmd *cobra.Command, uri string, r rotation) e
 			}
 			return c.printResource(cmd, res)
 		}
-		res, secret, err := core.Resources.RotateSecret(ctx, uri, resource.RotateOptions{OldUntil: until, Drop: r.now})
+		res, secret, err := core.Resources.RotateSecret(ctx, uri, oauth.Rotation{OldUntil: until, Drop: r.now})
 		if errors.Is(err, resource.ErrNoCredential) {
 			if res, secret, err = core.Resources.AddCredential(ctx, uri); err == nil {
 				return c.printCredential(cmd, res, secret)
@@ -135,9 +135,9 @@ func (c *cli) tellOldSecret(good bool, until time.Time) {
 func resourceSecretError(uri string, err error) error {
 	var oe *oauth.Error
 	switch {
-	case errors.Is(err, resource.ErrSecretRotating):
+	case errors.Is(err, oauth.ErrSecretRotating):
 		return withHint(err, "wait, or end it with --end-old; --now ends every earlier secret and makes a new one")
-	case errors.Is(err, resource.ErrNoOldSecret), errors.Is(err, resource.ErrNoCredential):
+	case errors.Is(err, oauth.ErrNoOldSecret), errors.Is(err, resource.ErrNoCredential):
 		return withHint(err, "nothing was changed")
 	case errors.As(err, &oe) && oe.Code == "invalid_request":
 		return withHint(usagef("%s", oe.Description), "nothing was changed; ostiary resource rotate-secret --help shows the flags")

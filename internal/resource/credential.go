@@ -18,16 +18,6 @@ import (
 // for one another.
 const credentialPrefix = "rs~"
 
-// MaxKeepOld bounds how long a rotated secret stays good beside the new one.
-const MaxKeepOld = 365 * 24 * time.Hour
-
-// ErrSecretRotating reports that the secret before the current one is still good:
-// a further rotation would end it without anybody having said so.
-var ErrSecretRotating = errors.New("the secret before this one is still good")
-
-// ErrNoOldSecret reports that no secret but the current one is good.
-var ErrNoOldSecret = errors.New("no secret but the current one is good")
-
 // ErrNoCredential reports that the resource cannot ask about tokens.
 var ErrNoCredential = errors.New("the resource has no credential for introspection")
 
@@ -36,12 +26,8 @@ var ErrNoCredential = errors.New("the resource has no credential for introspecti
 type Credential struct {
 	// ID stands where a client_id does, and is none.
 	ID string
-	// SecretHash is the hash of its secret (D16).
-	SecretHash []byte
-	// OldSecretHash is the hash of the secret before the last rotation, which is
-	// still good until OldSecretExpiresAt; nil without one.
-	OldSecretHash      []byte
-	OldSecretExpiresAt time.Time
+	// StoredSecret is of its secret (D16), which does not expire.
+	oauth.StoredSecret
 }
 
 // IsCredentialID reports the form of a Credential's ID, which no client_id has.
@@ -58,31 +44,13 @@ func newCredential() (Credential, oauth.Secret) {
 func (c *Credential) Exists() bool { return c.ID != "" }
 
 // CheckSecret reports whether secret is the credential's at now: the current one,
-// or the one before the last rotation while it is still good. Both are always
-// compared, in constant time.
+// or the one before the last rotation while it is still good.
 func (c *Credential) CheckSecret(secret oauth.Secret, now time.Time) bool {
-	hash := c.hash(secret)
-	current := oauth.SameHash(c.SecretHash, hash)
-	old := oauth.SameHash(c.OldSecretHash, hash) && now.Before(c.OldSecretExpiresAt)
-	return current || old
-}
-
-// HasOldSecret reports whether the secret before the last rotation is still good.
-func (c *Credential) HasOldSecret(now time.Time) bool {
-	return len(c.OldSecretHash) > 0 && now.Before(c.OldSecretExpiresAt)
+	return c.Matches(c.hash(secret), now)
 }
 
 func (c *Credential) hash(secret oauth.Secret) []byte {
 	return oauth.HashSecret("ostiary resource secret v1", c.ID, secret)
-}
-
-// RotateOptions says how a secret is rotated.
-type RotateOptions struct {
-	// OldUntil is until when the present secret stays good beside the new one; a
-	// time that is not in the future ends it at once.
-	OldUntil time.Time
-	// Drop allows a rotation while a still older secret is good; that one ends.
-	Drop bool
 }
 
 // AddWithCredential is Add for a resource that may ask about tokens. The secret is
@@ -123,23 +91,18 @@ func (a *Admin) AddCredential(ctx context.Context, identifier string) (Resource,
 // for a while, so that the machines of an MCP server can be changed one after the
 // other. The secret is returned once. A resource without credential is
 // ErrNoCredential, an unknown one store.ErrNotFound.
-func (a *Admin) RotateSecret(ctx context.Context, identifier string, o RotateOptions) (Resource, oauth.Secret, error) {
+func (a *Admin) RotateSecret(ctx context.Context, identifier string, o oauth.Rotation) (Resource, oauth.Secret, error) {
 	secret, detail := oauth.NewSecret(), map[string]string{}
 	r, err := a.editCredential(ctx, identifier, "resource.secret_rotated", detail, func(c *Credential) error {
-		now := a.now()
-		switch {
-		case !c.Exists():
+		if !c.Exists() {
 			return ErrNoCredential
-		case o.OldUntil.After(now.Add(MaxKeepOld)):
-			return oauth.InvalidRequest("the old secret can stay good for %d days at most", int(MaxKeepOld.Hours()/24))
-		case c.HasOldSecret(now) && !o.Drop:
-			return fmt.Errorf("%w, until %s", ErrSecretRotating, c.OldSecretExpiresAt.UTC().Format(time.RFC3339))
 		}
-		old := c.SecretHash
-		*c = Credential{ID: c.ID, SecretHash: c.hash(secret)}
-		if o.OldUntil.After(now) {
-			c.OldSecretHash, c.OldSecretExpiresAt = old, o.OldUntil
-			detail["old_until"] = o.OldUntil.UTC().Format(time.RFC3339)
+		now := a.now()
+		if err := c.Rotate(c.hash(secret), o, now); err != nil {
+			return err
+		}
+		if c.HasOldSecret(now) {
+			detail["old_until"] = c.OldSecretExpiresAt.UTC().Format(time.RFC3339)
 		}
 		return nil
 	})
@@ -150,14 +113,10 @@ func (a *Admin) RotateSecret(ctx context.Context, identifier string, o RotateOpt
 }
 
 // EndOldSecret ends the secret before the last rotation now. A resource that has
-// none is ErrNoOldSecret, an unknown one store.ErrNotFound.
+// none is oauth.ErrNoOldSecret, an unknown one store.ErrNotFound.
 func (a *Admin) EndOldSecret(ctx context.Context, identifier string) (Resource, error) {
 	return a.editCredential(ctx, identifier, "resource.old_secret_ended", nil, func(c *Credential) error {
-		if !c.HasOldSecret(a.now()) {
-			return ErrNoOldSecret
-		}
-		c.OldSecretHash, c.OldSecretExpiresAt = nil, time.Time{}
-		return nil
+		return c.StoredSecret.EndOldSecret(a.now())
 	})
 }
 

@@ -35,7 +35,7 @@ func TestCredentialRefuses(t *testing.T) {
 			t.Fatalf("%+v, %v", with, err)
 		}
 		before := testkit.Dump(ctx, t, db)
-		rotate := func(identifier string, o resource.RotateOptions) error {
+		rotate := func(identifier string, o oauth.Rotation) error {
 			_, _, err := a.RotateSecret(ctx, identifier, o)
 			return err
 		}
@@ -46,16 +46,16 @@ func TestCredentialRefuses(t *testing.T) {
 			"a second credential":        {func() error { _, _, err := a.AddCredential(ctx, mail); return err }, store.ErrExists},
 			"of an unknown resource":     {func() error { _, _, err := a.AddCredential(ctx, "https://nobody.example"); return err }, store.ErrNotFound},
 			"a resource that is there":   {func() error { _, _, err := a.AddWithCredential(ctx, resource.Resource{Identifier: files}); return err }, store.ErrExists},
-			"rotate without credential":  {func() error { return rotate(files, resource.RotateOptions{}) }, resource.ErrNoCredential},
-			"rotate an unknown resource": {func() error { return rotate("https://nobody.example", resource.RotateOptions{}) }, store.ErrNotFound},
+			"rotate without credential":  {func() error { return rotate(files, oauth.Rotation{}) }, resource.ErrNoCredential},
+			"rotate an unknown resource": {func() error { return rotate("https://nobody.example", oauth.Rotation{}) }, store.ErrNotFound},
 			"remove without credential":  {func() error { _, err := a.RemoveCredential(ctx, files); return err }, resource.ErrNoCredential},
-			"end without an old secret":  {func() error { _, err := a.EndOldSecret(ctx, mail); return err }, resource.ErrNoOldSecret},
+			"end without an old secret":  {func() error { _, err := a.EndOldSecret(ctx, mail); return err }, oauth.ErrNoOldSecret},
 		} {
 			if err := tt.do(); !errors.Is(err, tt.want) {
 				t.Errorf("%s: %v, want %v", name, err, tt.want)
 			}
 		}
-		err = rotate(mail, resource.RotateOptions{OldUntil: t0.Add(resource.MaxKeepOld + time.Second)})
+		err = rotate(mail, oauth.Rotation{OldUntil: t0.Add(oauth.MaxKeepOld + time.Second)})
 		if oauth.Code(err) != "invalid_request" {
 			t.Errorf("an old secret for more than a year: %v", err)
 		}
@@ -83,13 +83,13 @@ func TestCA07_RotateAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				_, secret, err := a.RotateSecret(t.Context(), files, resource.RotateOptions{OldUntil: t0.Add(time.Hour)})
+				_, secret, err := a.RotateSecret(t.Context(), files, oauth.Rotation{OldUntil: t0.Add(time.Hour)})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
 				case err == nil:
 					secrets = append(secrets, secret)
-				case !errors.Is(err, resource.ErrSecretRotating):
+				case !errors.Is(err, oauth.ErrSecretRotating):
 					t.Error(err)
 				}
 			})
@@ -116,7 +116,7 @@ func TestCA07_RotateAtOnce(t *testing.T) {
 				t.Errorf("%s: %t, want %t", name, got, tt.good)
 			}
 		}
-		if moved := (resource.Credential{ID: "rs~other", SecretHash: c.SecretHash}); moved.CheckSecret(secrets[0], t0) {
+		if moved := (resource.Credential{ID: "rs~other", StoredSecret: c.StoredSecret}); moved.CheckSecret(secrets[0], t0) {
 			t.Error("ST-02: the hash is good under another id")
 		}
 		if none := (resource.Credential{}); none.CheckSecret("", t0) || none.CheckSecret(first, t0) {

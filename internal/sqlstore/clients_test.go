@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
@@ -27,9 +28,11 @@ func fullClient(t *testing.T, id string, at time.Time) registration.Client {
 			ApplicationType: "native", SoftwareID: "quill", SoftwareVersion: "1.2", SoftwareStatement: "e30.e30.eA",
 			OtherAuthMethods: []string{"none"}, JWKS: []byte(`{"keys":[]}`), JWKSURI: "https://quill.example/jwks", TokenEndpointAuthSigningAlg: "ES256",
 		},
-		SecretHash: []byte{0, 1, 2, 0xff}, SecretExpiresAt: at.Add(time.Hour), Resources: []string{"https://mcp.example"},
-		Source: "192.0.2.1", VerifiedAt: at.Add(2 * time.Hour), DisabledAt: at.Add(3 * time.Hour), DocumentHash: "hash",
-		OldSecretHash: []byte{3, 4}, OldSecretExpiresAt: at.Add(6 * time.Hour), RegistrationTokenHash: []byte{5}, BlockedAt: at.Add(7 * time.Hour),
+		StoredSecret: oauth.StoredSecret{SecretHash: []byte{0, 1, 2, 0xff}, SecretExpiresAt: at.Add(time.Hour),
+			OldSecretHash: []byte{3, 4}, OldSecretExpiresAt: at.Add(6 * time.Hour)},
+		Resources: []string{"https://mcp.example"},
+		Source:    "192.0.2.1", VerifiedAt: at.Add(2 * time.Hour), DisabledAt: at.Add(3 * time.Hour), DocumentHash: "hash",
+		RegistrationTokenHash: []byte{5}, BlockedAt: at.Add(7 * time.Hour),
 		VerifiedUntil: at.Add(8 * time.Hour),
 		CreatedAt:     at, UpdatedAt: at.Add(4 * time.Hour), LastUsedAt: at.Add(5 * time.Hour),
 	}

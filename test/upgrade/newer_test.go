@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/oauth"
 	"github.com/ostiary-auth/ostiary/registration"
 	"github.com/ostiary-auth/ostiary/test/testkit"
 )
@@ -73,7 +74,7 @@ func (w *world) makeNewer(rotated *client, host *documentHost, documentURL strin
 	if _, err := w.App.Clients.Block(w.t.Context(), n.Blocked.ID); err != nil {
 		w.t.Fatal(err)
 	}
-	_, secret, err := w.App.Clients.RotateSecret(w.t.Context(), rotated.ID, registration.RotateOptions{OldUntil: w.Clock.Now().Add(24 * time.Hour)})
+	_, secret, err := w.App.Clients.RotateSecret(w.t.Context(), rotated.ID, registration.RotateOptions{Rotation: oauth.Rotation{OldUntil: w.Clock.Now().Add(24 * time.Hour)}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
