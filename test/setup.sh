@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this machine lacks: PostgreSQL, Chromium and
-# nginx with apt as root, npm packages in the folders named as arguments. Where it
+# Installs what the tests need and this machine lacks: PostgreSQL, Chromium, nginx and
+# a keyring with apt as root, npm packages in the folders named as arguments. Where it
 # may not install, it says what will be skipped; with CI=true that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,12 +19,14 @@ has_chromium() {
 	done
 	return 1
 }
+has_keyring() { command -v dbus-run-session >/dev/null && command -v gnome-keyring-daemon >/dev/null; }
 has_nginx() { command -v nginx >/dev/null || [[ -x /usr/sbin/nginx ]]; }
 
 packages=()
 has_postgres || packages+=(postgresql)
 has_chromium || packages+=(chromium)
 has_nginx || packages+=(nginx-light)
+has_keyring || packages+=(dbus gnome-keyring)
 command -v npm >/dev/null || packages+=(npm)
 command -v curl >/dev/null || packages+=(curl)
 if ((${#packages[@]})) && [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; then
@@ -35,6 +37,7 @@ if ((${#packages[@]})) && [[ $EUID -eq 0 ]] && command -v apt-get >/dev/null; th
 fi
 has_postgres || missing "no PostgreSQL (initdb, postgres): the PostgreSQL half of the tests is skipped"
 has_nginx || missing "no nginx: the tests of ostiary doctor and of the proxies fail"
+has_keyring || missing "no dbus-run-session or no gnome-keyring-daemon: the system's keyring is not tried"
 has_chromium || missing "no Chromium: the browser tests are skipped"
 
 for folder in "$@"; do

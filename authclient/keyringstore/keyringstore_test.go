@@ -1,8 +1,10 @@
 package keyringstore
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +13,9 @@ import (
 	"github.com/ostiary-auth/ostiary/authclient"
 	"github.com/ostiary-auth/ostiary/authclient/storetest"
 )
+
+// sessionVariable marks a process in a session whose keyring is the test's own.
+const sessionVariable = "OSTIARY_KEYRINGSTORE_SESSION"
 
 // fakeRing is a keyring with the limits of the Credential Manager. It can stop
 // working after some writes, as a process does that is killed.
@@ -90,8 +95,17 @@ func open(t *testing.T, dir string, r ring) *Store {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) func() authclient.Store {
-		dir, ring := filepath.Join(t.TempDir(), "locks"), newFakeRing()
-		return func() authclient.Store { return open(t, dir, ring) }
+		o, r := Options{Service: rand.Text(), LockDir: filepath.Join(t.TempDir(), "locks")}, ring(newFakeRing())
+		if os.Getenv(sessionVariable) != "" {
+			r = system{}
+		}
+		return func() authclient.Store {
+			s, err := newStore(o, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
 	})
 }
 
