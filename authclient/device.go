@@ -134,7 +134,7 @@ func (c *Client) readDevice(body []byte, as *authorizationServer) (*deviceAuthor
 	code, _ := o.Str("device_code")
 	user, _ := o.Str("user_code")
 	uri, _ := o.Str("verification_uri")
-	if code == "" || len(code) > maxToken || user == "" || len(user) > 64 || printable(user) != user {
+	if code == "" || len(code) > maxToken || user == "" || len(user) > 64 || theirs(user) != user {
 		return nil, errors.New("it has no code, or one that cannot be shown")
 	}
 	if _, err := c.endpoint.checkURL("verification_uri", uri); err != nil {

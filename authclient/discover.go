@@ -131,7 +131,7 @@ func (c *Client) readResource(body []byte, at documentPlace) (*place, error) {
 		}
 	}
 	if err != nil {
-		return nil, refused("%s", printable(err.Error()))
+		return nil, refused("%s", theirs(err.Error()))
 	}
 	p := &place{resource: doc.Resource, bound: string(o.Get("dpop_bound_access_tokens_required")) == "true"}
 	for _, s := range doc.ScopesSupported {

@@ -3,9 +3,9 @@ package authclient
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
+
+	"github.com/ostiary-auth/ostiary/internal/printable"
 )
 
 // What a caller can tell apart with errors.Is.
@@ -53,10 +53,10 @@ func (e *ServerError) Error() string {
 		s += fmt.Sprintf(" %d", e.Status)
 	}
 	if e.Code != "" {
-		s += " " + printable(e.Code)
+		s += " " + theirs(e.Code)
 	}
 	if e.Description != "" {
-		s += ": " + printable(e.Description)
+		s += ": " + theirs(e.Description)
 	}
 	return s
 }
@@ -67,24 +67,11 @@ func (e *ServerError) Temporary() bool {
 	return e.Status == 429 || e.Status >= 500 || e.Code == "temporarily_unavailable" || e.Code == "server_error"
 }
 
-const maxPrintable = 300
+// maxTheirs bounds what is repeated of a server's text, in bytes.
+const maxTheirs = 300
 
-// printable makes a server's text fit for a terminal and a log: no control
-// character, no character that turns the direction of what follows, and not long.
-func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if b.Len() >= maxPrintable {
-			b.WriteString("…")
-			break
-		}
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			r = '?'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+// theirs makes a server's text fit for a terminal and a log.
+func theirs(s string) string { return printable.Line(s, maxTheirs) }
 
 // UnansweredError reports a server that could not be reached or did not answer.
 type UnansweredError struct {
@@ -98,7 +85,7 @@ type UnansweredError struct {
 
 // Error says who did not answer and why.
 func (e *UnansweredError) Error() string {
-	return fmt.Sprintf("the %s at %s did not answer: %s", e.Endpoint, e.Origin, printable(e.Err.Error()))
+	return fmt.Sprintf("the %s at %s did not answer: %s", e.Endpoint, e.Origin, theirs(e.Err.Error()))
 }
 
 // Unwrap returns the cause.

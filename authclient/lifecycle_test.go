@@ -248,16 +248,22 @@ func TestWaitingCanBeEnded(t *testing.T) {
 	wantCall(t, c, "", http.StatusOK)
 }
 
-func TestPrintable(t *testing.T) {
+// Texts of servers are printed, as such and in quotes.
+func TestTheirs(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		"plain": "plain", "a\x1b[31mb": "a?[31mb", "a\nb": "a?b", "a\u202eb": "a?b", "a\u200bb": "a?b", "café": "café", "\xff": "?",
-	} {
-		if got := printable(in); got != want {
-			t.Errorf("printable(%q) = %q, want %q", in, got, want)
+	for in, want := range map[string]string{"plain": "plain", "a\x1b[31mb": `a\u{1b}[31mb`, "a\nb": `a\nb`, "a\u202eb": `a\u{202e}b`, "café": "café"} {
+		if got := theirs(in); got != want {
+			t.Errorf("theirs(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := printable(strings.Repeat("x", 10_000)); len(got) > maxPrintable+len("…") {
-		t.Errorf("%d bytes", len(got))
+	for in, want := range map[string]string{"plain": `"plain"`, "a\x1b[31mb": `"a\x1b[31mb"`, "a\u202eb": `"a\u202eb"`, "café": `"café"`} {
+		if got := quoted(in); got != want {
+			t.Errorf("quoted(%q) = %s, want %s", in, got, want)
+		}
+	}
+	for _, got := range []string{theirs(strings.Repeat("x", 10_000)), quoted(strings.Repeat("é", 10_000))} {
+		if len(got) > 2*maxTheirs {
+			t.Errorf("%d bytes", len(got))
+		}
 	}
 }

@@ -96,7 +96,7 @@ func (c *Client) forgetRegistration(ctx context.Context, issuer, clientID string
 	if err != nil || r == nil || r.ClientID != clientID {
 		return false, err
 	}
-	c.o.Log.InfoContext(ctx, "the registration is no longer valid", slog.String("issuer", issuer), slog.String("client_id", printable(clientID)))
+	c.o.Log.InfoContext(ctx, "the registration is no longer valid", slog.String("issuer", issuer), slog.String("client_id", theirs(clientID)))
 	return true, c.o.Store.Delete(ctx, c.clientKey(issuer))
 }
 
@@ -184,7 +184,7 @@ func (c *Client) register(ctx context.Context, as *authorizationServer, redirect
 		return nil, fmt.Errorf("the registration endpoint's answer: %w", err)
 	}
 	r.Issuer, r.RedirectURI = as.Issuer, redirectURI
-	c.o.Log.InfoContext(ctx, "client registered", slog.String("issuer", r.Issuer), slog.String("client_id", printable(r.ClientID)))
+	c.o.Log.InfoContext(ctx, "client registered", slog.String("issuer", r.Issuer), slog.String("client_id", theirs(r.ClientID)))
 	return r, save(ctx, c.o.Store, c.clientKey(as.Issuer), r)
 }
 

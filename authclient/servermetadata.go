@@ -73,7 +73,7 @@ func (e *endpoint) readMetadata(body []byte, issuer string) (*authorizationServe
 		doc, err = metadata.ParseAuthorizationServer(body, toggleSlash(issuer))
 	}
 	if err != nil {
-		return nil, refused("%s", printable(err.Error()))
+		return nil, refused("%s", theirs(err.Error()))
 	}
 	for what, raw := range map[string]string{
 		"authorization_endpoint": doc.AuthorizationEndpoint, "token_endpoint": doc.TokenEndpoint,

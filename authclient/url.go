@@ -52,7 +52,12 @@ func badPort(u *url.URL) bool {
 }
 
 // quoted is a server's text in quotes, short and printable.
-func quoted(s string) string { return strconv.Quote(printable(s)) }
+func quoted(s string) string {
+	if len(s) > maxTheirs {
+		s = s[:maxTheirs] + "…"
+	}
+	return strconv.Quote(s)
+}
 
 // hostPort is a URL's host in one spelling, with its port.
 func hostPort(u *url.URL) string {

@@ -73,7 +73,7 @@ func short(importPath string) string {
 // layers of the house, from the ground up; a folder counts with all below it.
 // An import goes to a lower layer, or to the same one where peers allows it.
 var layers = [][]string{
-	{"internal/oauth", "internal/store", "internal/strictjson"},
+	{"internal/oauth", "internal/printable", "internal/store", "internal/strictjson"},
 	{"metadata", "migrations", "web", "internal/endpoint", "internal/grant", "internal/resource", "internal/flow",
 		"internal/keys", "internal/config", "internal/obs", "internal/ratelimit", "internal/audit", "internal/netguard", "internal/jose"},
 	{"registration", "consent", "internal/login", "internal/upstream", "resourceserver", "authclient"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ostiary-auth/ostiary/authclient"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/printable"
 )
 
 // callerFlags are those of the commands that stand on the other side: clients of an
@@ -158,15 +159,15 @@ func (c *cli) authorizer(f *callerFlags) authclient.Authorizer {
 	}
 	return &authclient.Loopback{Open: c.openBrowser, Port: f.callbackPort, Notify: func(authorizationURL string) {
 		_, _ = fmt.Fprintf(c.err, "Your browser opens to ask you. If it does not, open this address on this machine, or\nstart again with --no-browser to use another one:\n\n  %s\n\n",
-			terminalWhole(authorizationURL))
+			printable.Whole(authorizationURL))
 	}}
 }
 
 func (c *cli) showDeviceCode(_ context.Context, code authclient.DeviceCode) error {
 	_, _ = fmt.Fprintf(c.err, "To log in at %s, open on any machine\n\n  %s\n\nand type the code  %s\n",
-		terminalLine(code.Issuer), terminalWhole(code.VerificationURI), terminalLine(code.UserCode))
+		terminalLine(code.Issuer), printable.Whole(code.VerificationURI), terminalLine(code.UserCode))
 	if code.VerificationURIComplete != "" {
-		_, _ = fmt.Fprintf(c.err, "\nor open the address that holds it:\n\n  %s\n", terminalWhole(code.VerificationURIComplete))
+		_, _ = fmt.Fprintf(c.err, "\nor open the address that holds it:\n\n  %s\n", printable.Whole(code.VerificationURIComplete))
 	}
 	if code.OtherHost {
 		_, _ = fmt.Fprint(c.err, "\nThat address is on another host than the authorization server. Go on only if you know that they belong\ntogether: otherwise you may let somebody else into your account there.\n")

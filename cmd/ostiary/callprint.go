@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ostiary-auth/ostiary/internal/printable"
 )
 
 // printTools lists tools for people: what each takes, and the first sentence of what
@@ -65,14 +67,14 @@ func printResult(w io.Writer, result *mcp.CallToolResult) {
 		return
 	}
 	if data, err := json.MarshalIndent(result.StructuredContent, "", "  "); err == nil {
-		_, _ = fmt.Fprintln(w, terminalJSON(data))
+		_, _ = fmt.Fprintln(w, printable.JSON(data))
 	}
 }
 
 func contentText(content mcp.Content) string {
 	switch content := content.(type) {
 	case *mcp.TextContent:
-		return terminalText(content.Text)
+		return printable.Text(content.Text)
 	case *mcp.ImageContent:
 		return blobText("image", content.MIMEType, len(content.Data))
 	case *mcp.AudioContent:
@@ -84,7 +86,7 @@ func contentText(content mcp.Content) string {
 			return "[resource without content]"
 		}
 		if content.Resource.Blob == nil {
-			return fmt.Sprintf("[resource: %s]\n%s", terminalLine(content.Resource.URI), terminalText(content.Resource.Text))
+			return fmt.Sprintf("[resource: %s]\n%s", terminalLine(content.Resource.URI), printable.Text(content.Resource.Text))
 		}
 		return blobText("resource "+terminalLine(content.Resource.URI), content.Resource.MIMEType, len(content.Resource.Blob))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/ostiary-auth/ostiary/internal/config"
 	"github.com/ostiary-auth/ostiary/internal/keys"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/printable"
 	"github.com/ostiary-auth/ostiary/internal/sqlstore"
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/spf13/cobra"
@@ -229,7 +230,7 @@ func (c *cli) print(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 		text(c.out)
 		return nil
 	}
-	enc := json.NewEncoder(jsonWriter{c.out})
+	enc := json.NewEncoder(printable.JSONWriter{W: c.out})
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
@@ -242,7 +243,7 @@ func table(w io.Writer, rows ...[]string) {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = escapeFor(cell, "")
+			cells[i] = printable.Whole(cell)
 		}
 		_, _ = fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ostiary-auth/ostiary/authclient"
+	"github.com/ostiary-auth/ostiary/internal/printable"
 )
 
 const loginLong = `Log in to an MCP server, as an MCP client does: find its authorization server,
@@ -118,7 +119,7 @@ func without(asked, granted []string) []string {
 
 func printLogin(w io.Writer, v loginView, now time.Time) {
 	if v.AccessToken != "" {
-		_, _ = fmt.Fprintln(w, terminalWhole(v.AccessToken))
+		_, _ = fmt.Fprintln(w, printable.Whole(v.AccessToken))
 		return
 	}
 	_, _ = fmt.Fprintf(w, "Logged in to %s\n\n", terminalLine(v.Server))
@@ -131,7 +132,7 @@ func printLogin(w io.Writer, v loginView, now time.Time) {
 	}
 	rows = append(rows, []string{"  good for", lifetime(v, now)}, []string{"  kept in", terminalLine(v.Store)})
 	table(w, rows...)
-	_, _ = fmt.Fprintf(w, "\nTry it:  ostiary call %s\n", terminalWhole(v.Server))
+	_, _ = fmt.Fprintf(w, "\nTry it:  ostiary call %s\n", printable.Whole(v.Server))
 }
 
 // lifetime says how long the login lasts.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/ostiary-auth/ostiary/internal/config"
+	"github.com/ostiary-auth/ostiary/internal/printable"
 	"github.com/spf13/cobra"
 )
 
@@ -161,13 +162,13 @@ func withHint(err error, format string, args ...any) error {
 // is never missing.
 func report(w io.Writer, command string, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		_, _ = fmt.Fprintln(w, "ostiary:", terminalText(line))
+		_, _ = fmt.Fprintln(w, "ostiary:", printable.Text(line))
 	}
 	var hinted interface{ Hint() string }
 	var mistakes config.Mistakes
 	switch {
 	case errors.As(err, &hinted):
-		_, _ = fmt.Fprintln(w, "hint:", terminalText(hinted.Hint()))
+		_, _ = fmt.Fprintln(w, "hint:", printable.Text(hinted.Hint()))
 	case errors.As(err, &mistakes):
 		_, _ = fmt.Fprintln(w, "hint: ostiary config print shows each value and where it came from; docs/configuration.md tells what they mean")
 	default:

@@ -1,13 +1,11 @@
 package doctor
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/printable"
 )
 
 // maxText bounds a foreign text in a report, in bytes.
@@ -39,6 +37,9 @@ func (r *redactor) add(secrets ...oauth.Secret) {
 	}
 }
 
+// spaces puts what is several lines into one.
+var spaces = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
+
 // clean makes a text of others fit for a report: without secrets, short, and
 // without anything that a terminal or a reader could take for something else.
 func (r *redactor) clean(s string) string {
@@ -53,28 +54,5 @@ func (r *redactor) clean(s string) string {
 	if !whole && len(s) <= maxText { // the end would be shown, and may be half a secret
 		s = s[:strings.LastIndexAny(s, " \t\r\n\"',;&")+1]
 	}
-	return escape(s, maxText)
-}
-
-// escape writes what does not print, and what changes how its surroundings read
-// (controls, bidi marks, invisible characters), as its number.
-func escape(s string, limit int) string {
-	var b strings.Builder
-	for i, r := range s {
-		if b.Len() >= limit {
-			b.WriteString("…")
-			break
-		}
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r == '\t', r == '\n', r == '\r':
-			b.WriteByte(' ')
-		case !unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
+	return printable.Line(spaces.Replace(s), maxText)
 }
