@@ -157,7 +157,7 @@ func TestNewAsksNobodyAndSaysAllThatIsWrong(t *testing.T) {
 	if err == nil || d.used {
 		t.Fatalf("error %v, used %t", err, d.used)
 	}
-	for _, want := range []string{"neither https nor http on this machine", "ClientMetadataURL", `"a b" is not a scope`, "issuer of a registered client",
+	for _, want := range []string{"is http, and not on this machine", "ClientMetadataURL", `"a b" is not a scope`, "issuer of a registered client",
 		"no ClientID", "InitialAccessTokenIssuer", "both an Authorizer and a Machine"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said: %v", want, err)

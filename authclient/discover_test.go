@@ -3,6 +3,7 @@ package authclient
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -226,6 +227,9 @@ func TestC1_IssuerSlashByOption(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.server = with(w.server, "issuer", w.as.URL+"/")
+	if _, err := call(t.Context(), w.client(), ""); !errors.Is(err, ErrRefused) || !errors.Is(err, ErrIssuerSlash) {
+		t.Errorf("without it: %v", err)
+	}
 	wantCall(t, w.client(func(o *Options) { o.TolerateIssuerSlash = true }), "", http.StatusOK)
 	wantCall(t, w.client(func(o *Options) {
 		o.TolerateIssuerSlash, o.Registered = true, []RegisteredClient{{Issuer: w.as.URL, ClientID: "known"}}
@@ -412,6 +416,16 @@ func TestNotProtected(t *testing.T) {
 		t.Errorf("Login: %v", err)
 	}
 	wantCall(t, c, "", http.StatusOK)
+	for _, status := range []int{404, 502} {
+		c, err := New(Options{Server: open.URL + "/nothing", Authorizer: &Loopback{Open: browse},
+			Transport: &instant{http.Response{StatusCode: status, Header: http.Header{}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Login(t.Context()); err == nil || errors.Is(err, ErrNotProtected) || !strings.Contains(err.Error(), fmt.Sprint(status)) {
+			t.Errorf("a place that answers %d: %v", status, err)
+		}
+	}
 }
 
 // TestMM10_RefusedMetadataIsForgotten: a challenge that named what is refused, from a

@@ -62,9 +62,18 @@ func (e *endpoint) checkURL(what, raw string) (*url.URL, error) {
 		return u, nil
 	}
 	if err := netguard.CheckHost(e.reach, u.Hostname()); err != nil {
-		return nil, refused("the %s %s is on a host that is not talked to", what, quoted(raw))
+		return nil, refusedUnless(e.lifted(u), "the %s %s is on a host that is not talked to", what, quoted(raw))
 	}
 	return u, nil
+}
+
+// lifted is ErrPrivateAddress where Options.AllowPrivate makes a difference: not for
+// hosts that are refused with it too.
+func (e *endpoint) lifted(u *url.URL) error {
+	if e.reach == netguard.Private || netguard.CheckHost(netguard.Private, u.Hostname()) != nil {
+		return nil
+	}
+	return ErrPrivateAddress
 }
 
 // get asks for a document. Redirects within the origin are followed when within says
@@ -147,7 +156,7 @@ func (e *endpoint) do(ctx context.Context, what, method string, u *url.URL, head
 // does not permit becomes ErrRefused.
 func (e *endpoint) unanswered(what string, u *url.URL, err error) error {
 	if errors.Is(err, netguard.ErrRefused) {
-		return refused("the %s is at %s, which leads to an address that is not talked to", what, quoted(origin(u)))
+		return refusedUnless(e.lifted(u), "the %s is at %s, which leads to an address that is not talked to", what, quoted(origin(u)))
 	}
 	return &UnansweredError{Endpoint: what, Origin: origin(u), Err: err}
 }

@@ -134,14 +134,21 @@ func TestMM12_C9_Reach(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			d := &deaf{}
-			c, err := New(Options{Server: tt.server, AllowPrivate: tt.private, Transport: d})
-			if err != nil {
-				t.Fatal(err)
+			send := func(private bool) (bool, error) {
+				d := &deaf{}
+				c, err := New(Options{Server: tt.server, AllowPrivate: private, Transport: d})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = c.endpoint.post(t.Context(), "token", tt.url, formHeader(), []byte("client_secret=s"))
+				return d.used, err
 			}
-			_, err = c.endpoint.post(t.Context(), "token", tt.url, formHeader(), []byte("client_secret=s"))
-			if d.used != tt.ok || !tt.ok && !errors.Is(err, ErrRefused) {
-				t.Errorf("sent %t, %v", d.used, err)
+			sent, err := send(tt.private)
+			if sent != tt.ok || !tt.ok && !errors.Is(err, ErrRefused) {
+				t.Errorf("sent %t, %v", sent, err)
+			}
+			if lifts, _ := send(true); errors.Is(err, ErrPrivateAddress) != (lifts && !sent) {
+				t.Errorf("AllowPrivate lifts it: %t, %v", lifts && !sent, err)
 			}
 		})
 	}

@@ -19,6 +19,10 @@ var (
 	// somebody else, no PKCE, an address that is not talked to, an answer to another
 	// question. No secret was sent because of it.
 	ErrRefused = errors.New("refused for safety")
+	// ErrPrivateAddress is the ErrRefused that Options.AllowPrivate lifts.
+	ErrPrivateAddress = errors.New("on a private network")
+	// ErrIssuerSlash is the ErrRefused that Options.TolerateIssuerSlash lifts.
+	ErrIssuerSlash = errors.New("another slash at the end of an issuer")
 	// ErrDenied reports that the person, or the server, said no.
 	ErrDenied = errors.New("access was denied")
 	// ErrCannotRegister reports an authorization server that knows none of the
@@ -28,6 +32,26 @@ var (
 	// the device authorization grant (RFC 8628).
 	ErrNoDeviceGrant = errors.New("the authorization server has no device authorization grant")
 )
+
+// refusal is an ErrRefused.
+type refusal struct {
+	text string
+	lift error // what an option lifts; nil when none does
+}
+
+// Error says what was refused.
+func (r *refusal) Error() string { return ErrRefused.Error() + ": " + r.text }
+
+// Unwrap returns ErrRefused, and which one it is.
+func (r *refusal) Unwrap() []error { return []error{ErrRefused, r.lift} }
+
+// refused makes an ErrRefused.
+func refused(format string, args ...any) error { return refusedUnless(nil, format, args...) }
+
+// refusedUnless is refused for what an option lifts.
+func refusedUnless(lift error, format string, args ...any) error {
+	return &refusal{fmt.Sprintf(format, args...), lift}
+}
 
 // ServerError is what an authorization server answered instead of what was asked
 // for (RFC 6749 §5.2). Its text can be printed: what the server wrote is cut and

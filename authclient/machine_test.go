@@ -232,7 +232,7 @@ func TestMachineConfiguration(t *testing.T) {
 		{"secret", &ClientCredentials{ok}, ""},
 		{"key", &ClientCredentials{RegisteredClient{Issuer: ok.Issuer, ClientID: "job", Key: key}}, ""},
 		{"no issuer", &ClientCredentials{RegisteredClient{ClientID: "job", ClientSecret: "s"}}, "issuer"},
-		{"http issuer", &ClientCredentials{RegisteredClient{Issuer: "http://as.example", ClientID: "job", ClientSecret: "s"}}, "neither https"},
+		{"http issuer", &ClientCredentials{RegisteredClient{Issuer: "http://as.example", ClientID: "job", ClientSecret: "s"}}, "not on this machine"},
 		{"no client_id", &ClientCredentials{RegisteredClient{Issuer: ok.Issuer, ClientSecret: "s"}}, "ClientID"},
 		{"no credential", &ClientCredentials{RegisteredClient{Issuer: ok.Issuer, ClientID: "job"}}, "neither"},
 		{"two credentials", &ClientCredentials{RegisteredClient{Issuer: ok.Issuer, ClientID: "job", ClientSecret: "s", Key: key}}, "both"},

@@ -69,11 +69,14 @@ func (e *endpoint) readMetadata(body []byte, issuer string) (*authorizationServe
 		return nil, fmt.Errorf("authorization server metadata: %w", err)
 	}
 	doc, err := metadata.ParseAuthorizationServer(body, issuer)
-	if err != nil && e.tolerateSlash {
-		doc, err = metadata.ParseAuthorizationServer(body, toggleSlash(issuer))
-	}
+	var lift error
 	if err != nil {
-		return nil, refused("%s", theirs(err.Error()))
+		if slash, slashErr := metadata.ParseAuthorizationServer(body, toggleSlash(issuer)); slashErr == nil {
+			doc, lift = slash, ErrIssuerSlash
+		}
+	}
+	if err != nil && (lift == nil || !e.tolerateSlash) {
+		return nil, refusedUnless(lift, "%s", theirs(err.Error()))
 	}
 	for what, raw := range map[string]string{
 		"authorization_endpoint": doc.AuthorizationEndpoint, "token_endpoint": doc.TokenEndpoint,

@@ -1,7 +1,6 @@
 package authclient
 
 import (
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -13,11 +12,6 @@ import (
 // maxURL bounds a URL that a server names, in bytes.
 const maxURL = 4096
 
-// refused makes an ErrRefused.
-func refused(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
-}
-
 // parseURL reads a URL that somebody else wrote, what is what: it names it in the
 // error. Only https, and http on this machine, without userinfo and fragment and with
 // characters that no shell, terminal or browser reads otherwise (rule C8: MM-11).
@@ -26,12 +20,15 @@ func parseURL(what, raw string) (*url.URL, error) {
 		return nil, refused("the %s %s is not a URL", what, quoted(raw))
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Opaque != "" || u.Hostname() == "" || badPort(u) {
-		return nil, refused("the %s %s is not a URL", what, quoted(raw))
-	}
 	switch {
-	case u.Scheme != "https" && !(u.Scheme == "http" && netguard.IsLoopback(u.Hostname())):
-		return nil, refused("the %s %s is neither https nor http on this machine", what, quoted(raw))
+	case err != nil || u.Scheme == "":
+		return nil, refused("the %s %s is not a URL", what, quoted(raw))
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, refused("the %s %s is neither https nor http", what, quoted(raw))
+	case u.Opaque != "" || u.Hostname() == "" || badPort(u):
+		return nil, refused("the %s %s is not a URL", what, quoted(raw))
+	case u.Scheme == "http" && !netguard.IsLoopback(u.Hostname()):
+		return nil, refused("the %s %s is http, and not on this machine: only https is safe there", what, quoted(raw))
 	case u.User != nil:
 		return nil, refused("the %s %s has a user name", what, quoted(raw))
 	case strings.Contains(raw, "#"):

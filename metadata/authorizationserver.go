@@ -83,7 +83,7 @@ type AuthorizationServer struct {
 func ParseAuthorizationServer(body []byte, issuer string) (AuthorizationServer, error) {
 	var doc AuthorizationServer
 	if err := json.Unmarshal(body, &doc); err != nil {
-		return AuthorizationServer{}, fmt.Errorf("authorization server metadata: %w", err)
+		return AuthorizationServer{}, fmt.Errorf("authorization server metadata: %w", wrongType(err))
 	}
 	if doc.Issuer == "" {
 		return AuthorizationServer{}, errors.New("authorization server metadata has no issuer")
@@ -92,4 +92,16 @@ func ParseAuthorizationServer(body []byte, issuer string) (AuthorizationServer, 
 		return AuthorizationServer{}, fmt.Errorf("authorization server metadata is of issuer %q, want %q", doc.Issuer, issuer)
 	}
 	return doc, nil
+}
+
+// wrongType says of a member that has the wrong type what it is, in JSON's words.
+func wrongType(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Field == "":
+		return fmt.Errorf("it is a JSON %s, not an object", wrong.Value)
+	}
+	return fmt.Errorf("its member %q must not be a %s", wrong.Field, wrong.Value)
 }

@@ -37,7 +37,7 @@ type ProtectedResource struct {
 func ParseProtectedResource(body []byte, resource string) (ProtectedResource, error) {
 	var doc ProtectedResource
 	if err := json.Unmarshal(body, &doc); err != nil {
-		return ProtectedResource{}, fmt.Errorf("protected resource metadata: %w", err)
+		return ProtectedResource{}, fmt.Errorf("protected resource metadata: %w", wrongType(err))
 	}
 	want, err := oauth.CanonicalResource(resource)
 	if err != nil {

@@ -178,13 +178,20 @@ func (w *failureWatch) RoundTrip(r *http.Request) (*http.Response, error) {
 func (w *failureWatch) explain(f *callerFlags, server string, err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.failed != nil {
+	switch {
+	case errors.Is(w.failed, io.EOF), errors.Is(w.failed, io.ErrUnexpectedEOF):
+		return withHint(errors.New("the server ended the connection without an answer"), "ostiary doctor %s looks at each step", server)
+	case w.failed != nil:
 		return f.explain(w.failed, server)
+	case w.status >= 500:
+		return withHint(fmt.Errorf("the server answered %d %s", w.status, http.StatusText(w.status)), "try again later; ostiary doctor %s looks at each step", server)
 	}
 	err = &foreignError{err}
 	switch w.status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return withHint(err, "the server refuses your token; ostiary login %s asks for a new one, with --scope for more", server)
+	case http.StatusUnauthorized:
+		return withHint(err, "the server refuses your token; ostiary login %s asks for a new one, and ostiary doctor looks for why when that one is refused too", server)
+	case http.StatusForbidden:
+		return withHint(err, "the server does not allow you that; ostiary call %s lists what there is, ostiary login --scope asks for more", server)
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
 		return withHint(err, "is %s the whole address of the MCP endpoint? It often ends with /mcp", server)
 	}

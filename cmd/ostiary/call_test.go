@@ -63,6 +63,31 @@ func TestCallOpenServer(t *testing.T) {
 	}
 }
 
+// What goes wrong between the SDK and the server is said in words of ours.
+func TestCallFailures(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		answer http.HandlerFunc
+		want   string
+	}{
+		{"no answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "ended the connection without an answer\nhint: ostiary doctor"},
+		{"502", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadGateway) }, "the server answered 502 Bad Gateway\nhint: try again later"},
+		{"403", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusForbidden) }, "hint: the server does not allow you that"},
+		{"404", http.NotFound, "the whole address of the MCP endpoint?"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(tt.answer)
+			t.Cleanup(server.Close)
+			got := (&world{home: t.TempDir()}).run(t, "", "call", server.URL+"/mcp")
+			if got.code != exitFailed || !strings.Contains(got.err, tt.want) || got.out != "" {
+				t.Errorf("%s; want exit 1 and %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func unprintable(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
 
 // --json is what the server sent, and does nothing to a terminal either.

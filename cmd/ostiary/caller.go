@@ -142,8 +142,14 @@ var callerWords = strings.NewReplacer("authclient: ", "", "refused for safety: "
 
 // inCallerWords says what is wrong with the command line.
 func inCallerWords(err error, server string) error {
-	hint := "https://mcp.example.com/mcp, as people give it to their MCP client"
-	if !strings.Contains(server, "://") {
+	hint := "the command's --help says what each flag takes"
+	switch {
+	case strings.Contains(err.Error(), "the Server "):
+		hint = "https://mcp.example.com/mcp, as people give it to their MCP client"
+	case strings.Contains(err.Error(), "is not a scope"):
+		hint = "scopes are words as the server lists them, such as notes:read"
+	}
+	if !strings.Contains(server, ":") {
 		hint = "write the whole address: https://" + server
 	}
 	return withHint(usagef("%s", callerWords.Replace(err.Error())), "%s", hint)
@@ -197,10 +203,16 @@ func (f *callerFlags) explain(err error, server string) error {
 		return withHint(err, "run it again; --no-browser is for a machine that has no browser, and waits for what you paste")
 	case errors.Is(err, authclient.ErrNoDeviceGrant):
 		return withHint(err, "leave --device out; --no-browser works with every server")
+	case errors.Is(err, authclient.ErrCannotRegister) && f.clientID != "":
+		return withHint(err, "--client-id is sent to %s alone, which is another one", f.issuer)
 	case errors.Is(err, authclient.ErrCannotRegister):
 		return withHint(err, "ask who runs it for a client, and add --client-id ID --issuer URL")
+	case errors.Is(err, authclient.ErrPrivateAddress):
+		return withHint(err, "--allow-private lets the server name addresses of your network, if you know that it may")
+	case errors.Is(err, authclient.ErrIssuerSlash):
+		return withHint(err, "--issuer-slash accepts it; who runs the server should spell its issuer in one way")
 	case errors.Is(err, authclient.ErrRefused):
-		return withHint(err, "is it the whole address? ostiary doctor %s looks at each step; --allow-private is for servers that may name addresses of your network", server)
+		return withHint(err, "nothing was sent there; ostiary doctor %s looks at each step and says what to change", server)
 	case errors.As(err, &answer) && answer.Temporary():
 		return withHint(err, "try again later; what is stored stays")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zalando/go-keyring"
 
+	"github.com/ostiary-auth/ostiary/authclient"
 	"github.com/ostiary-auth/ostiary/registration"
 )
 
@@ -223,7 +224,7 @@ func TestC5_LoginRegisteredClient(t *testing.T) {
 		t.Errorf("logout: %s", got)
 	}
 	args[len(args)-1] = "https://auth.example.com"
-	if got := w.run(t, secret+"\n", args...); got.code != exitFailed || !strings.Contains(got.err, "hint: ask who runs it") || w.browsed() != 1 {
+	if got := w.run(t, secret+"\n", args...); got.code != exitFailed || !strings.Contains(got.err, "hint: --client-id is sent to https://auth.example.com alone") || w.browsed() != 1 {
 		t.Errorf("a client of another issuer: asked %d times, %s", w.browsed(), got)
 	}
 }
@@ -265,7 +266,7 @@ func TestLoginMistakes(t *testing.T) {
 	}{
 		{"no server", []string{"login"}, exitUsage, "MCP_URL is missing"},
 		{"no scheme", []string{"login", "mcp.example.com/mcp"}, exitUsage, "hint: write the whole address: https://mcp.example.com/mcp"},
-		{"http", []string{"login", "http://mcp.example.com/mcp"}, exitUsage, "neither https nor http on this machine"},
+		{"http", []string{"login", "http://mcp.example.com/mcp"}, exitUsage, "is http, and not on this machine"},
 		{"a fragment", []string{"login", "https://mcp.example.com/mcp#x"}, exitUsage, "fragment"},
 		{"a client without issuer", []string{"login", "--client-id", "x", "https://mcp.example.com/mcp"}, exitUsage, "--client-id needs --issuer"},
 		{"an issuer without client", []string{"login", "--issuer", "https://a.example", "https://mcp.example.com/mcp"}, exitUsage, "give both, or neither"},
@@ -277,7 +278,8 @@ func TestLoginMistakes(t *testing.T) {
 		{"standard input twice", []string{"login", "--client-id", "x", "--issuer", "https://a.example", "--client-secret-stdin", "--no-browser", "https://mcp.example.com/mcp"}, exitUsage, "both read standard input"},
 		{"memory without --print", []string{"login", "--store", "memory", "https://mcp.example.com/mcp"}, exitUsage, "forgets the login"},
 		{"an unknown store", []string{"login", "--store", "cloud", "https://mcp.example.com/mcp"}, exitUsage, "hint: file, keyring or memory"},
-		{"a scope that is none", []string{"login", "--scope", `a"b`, "https://mcp.example.com/mcp"}, exitUsage, "is not a scope"},
+		{"a scope that is none", []string{"login", "--scope", `a"b`, "https://mcp.example.com/mcp"}, exitUsage, "hint: scopes are words"},
+		{"a port that is none", []string{"login", "--callback-port", "99999", "https://mcp.example.com/mcp"}, exitUsage, `--callback-port does not take "99999": value out of range`},
 		{"a flag of serve", []string{"login", "--database", "x", "https://mcp.example.com/mcp"}, exitUsage, "--database means nothing"},
 		{"an open server", []string{"login", open}, exitFailed, "hint: there is nothing to log in to"},
 		{"nobody listens", []string{"login", "http://127.0.0.1:1/mcp"}, exitFailed, "hint: ostiary doctor"},
@@ -289,6 +291,33 @@ func TestLoginMistakes(t *testing.T) {
 				t.Errorf("%s; want exit %d and %q", got, tt.code, tt.want)
 			}
 		})
+	}
+}
+
+// Each error of the client library that a flag or another command helps with says so.
+func TestCallerHints(t *testing.T) {
+	t.Parallel()
+	const server = "https://mcp.example.com/mcp"
+	for _, tt := range []struct {
+		flags callerFlags
+		err   error
+		want  string
+	}{
+		{callerFlags{}, authclient.ErrCannotRegister, "add --client-id ID --issuer URL"},
+		{callerFlags{clientID: "x", issuer: "https://as.example"}, authclient.ErrCannotRegister, "--client-id is sent to https://as.example alone"},
+		{callerFlags{}, errors.Join(authclient.ErrRefused, authclient.ErrPrivateAddress), "--allow-private"},
+		{callerFlags{}, errors.Join(authclient.ErrRefused, authclient.ErrIssuerSlash), "--issuer-slash"},
+		{callerFlags{}, authclient.ErrRefused, "ostiary doctor " + server},
+		{callerFlags{}, authclient.ErrLoginRequired, "ostiary login " + server},
+		{callerFlags{device: true}, authclient.ErrNoDeviceGrant, "leave --device out"},
+		{callerFlags{}, &authclient.ServerError{Status: 503}, "try again later"},
+		{callerFlags{}, context.Canceled, "run it again"},
+		{callerFlags{}, io.ErrUnexpectedEOF, "--verbose"},
+	} {
+		var hinted *hintedError
+		if !errors.As(tt.flags.explain(tt.err, server), &hinted) || !strings.Contains(hinted.Hint(), tt.want) {
+			t.Errorf("%v: %v, want a hint with %q", tt.err, hinted, tt.want)
+		}
 	}
 }
 

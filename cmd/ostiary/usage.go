@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -75,6 +77,11 @@ func flagError(cmd *cobra.Command, err error) error {
 				hint = "did you mean --" + f.Name + "?"
 			}
 		})
+	}
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	if errors.As(err, &invalid) && errors.As(err, &number) {
+		err = fmt.Errorf("--%s does not take %q: %w", invalid.GetFlag().Name, invalid.GetValue(), number.Err)
 	}
 	return withHint(err, "%s", hint)
 }
