@@ -5,9 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 
-	"github.com/ostiary-auth/ostiary/consent"
 	"github.com/ostiary-auth/ostiary/internal/endpoint"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
@@ -49,62 +47,7 @@ func (s *Server) decide(ctx context.Context, req *flow.AuthorizationRequest, c *
 	case req.Decision == flow.DecisionAllow:
 		return nextStep{issue: true, answered: true, extends: req.ExtendsConsent, scopes: req.ApprovedScopes, stayConnected: req.StayConnected}, nil
 	}
-	remembered, err := s.remembered(ctx, req, c, sess)
-	if err != nil {
-		return nextStep{}, err
-	}
-	if remembered != nil {
-		return nextStep{issue: true, scopes: req.Scopes, stayConnected: remembered.StayConnected}, nil
-	}
-	refused, err := s.refusedBefore(ctx, req, c, sess)
-	if err != nil {
-		return nextStep{}, err
-	}
-	if refused {
-		return nextStep{refusal: s.refusedAgain()}, nil
-	}
-	return nextStep{page: s.pageURL(pathConsent, req.ID)}, nil
-}
-
-// remembered returns the consent row that answers the request without asking,
-// or nil (D11).
-func (s *Server) remembered(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session) (*consent.Consent, error) {
-	if !consent.MayRemember(c, req.RedirectURI) || slices.Contains(req.Prompt, "consent") {
-		return nil, nil
-	}
-	row, err := s.o.Consents.GetConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	covered, err := s.covers(ctx, &row, req, c, sess)
-	if err != nil || !covered {
-		return nil, err
-	}
-	return &row, nil
-}
-
-// covers reports whether a remembered consent allows everything that the request
-// asks; a broad scope allows the narrow ones it implies (D13).
-func (s *Server) covers(ctx context.Context, row *consent.Consent, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session) (bool, error) {
-	res, err := s.o.Resources.ByIdentifier(ctx, req.Resource)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	var uncovered []string
-	for _, scope := range req.Scopes {
-		if !res.Covers(row.Scopes, scope) {
-			uncovered = append(uncovered, scope)
-		}
-	}
-	return row.Covers(consent.Request{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI,
-		Resource: req.Resource, Scopes: uncovered, DocumentHash: c.DocumentHash,
-		StayConnected: wantsRefresh(req, c)}), nil
+	return s.recall(ctx, req, c, sess)
 }
 
 func (s *Server) pageURL(path, requestID string) string {

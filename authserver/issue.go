@@ -120,18 +120,7 @@ func (s *Server) hold(ctx context.Context, req *flow.AuthorizationRequest, c *re
 	case next.answered:
 		return nil
 	}
-	row, err := s.o.Consents.HoldConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)
-	if errors.Is(err, store.ErrNotFound) {
-		return errConsentGone
-	}
-	if err != nil {
-		return err
-	}
-	covered, err := s.covers(ctx, &row, req, c, sess)
-	if err == nil && !covered {
-		return errConsentGone
-	}
-	return err
+	return s.holdRemembered(ctx, req, c, sess)
 }
 
 // holdClient makes the client's row stay as it is, unless it is another than the

@@ -2,6 +2,7 @@ package authserver_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -55,5 +56,33 @@ func TestStatements(t *testing.T) {
 				t.Errorf("private_key_jwt: refresh took %d statements, want at most 3", got)
 			}
 		})
+	}
+}
+
+// A request that is answered without asking reads what the person allowed once,
+// whether it covers the request or what is beyond it was refused.
+func TestStatementsOfRecall(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	k := newKit(t, testkit.OpenSQLite(t, func(o *sqlstore.Options) {
+		o.OnStatement = func(_ context.Context, q string) {
+			if strings.HasPrefix(q, "SELECT") && strings.Contains(q, "FROM consents") {
+				n.Add(1)
+			}
+		}
+	}))
+	a := k.operatorApp(registration.AuthNone, appRedirect)
+	k.connect(a, values("scope", oneScope))
+	for range 3 {
+		k.notNow(a, twoScopes)
+	}
+	for scope, most := range map[string]int64{oneScope: 2, twoScopes: 1} { // the code's transaction holds it, too
+		n.Store(0)
+		if page := k.open(k.person, k.authorizeURL(a, values("scope", scope))); page.Leaves == nil {
+			t.Fatalf("%s: %d %q, want an answer without a page", scope, page.Status, page.Heading)
+		}
+		if got := n.Load(); got == 0 || got > most {
+			t.Errorf("%s: the consent was read %d times, want at most %d", scope, got, most)
+		}
 	}
 }

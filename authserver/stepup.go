@@ -7,39 +7,22 @@ import (
 	"github.com/ostiary-auth/ostiary/consent"
 	"github.com/ostiary-auth/ostiary/internal/flow"
 	"github.com/ostiary-auth/ostiary/internal/oauth"
+	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/internal/store"
 	"github.com/ostiary-auth/ostiary/registration"
 )
 
-// refusedBefore reports whether the request asks, beyond what is remembered, for
-// what this person has refused so often lately that they are not asked again: a
+// refusedBefore reports whether the client asks, beyond what is remembered in row,
+// for what this person has refused so often lately that they are not asked again: a
 // client that asks in a loop gets its answer without them (pages.md 4.3). That
 // holds for prompt=consent too, which some clients send each time; nothing is
 // granted here.
-func (s *Server) refusedBefore(ctx context.Context, req *flow.AuthorizationRequest, c *registration.Client, sess *flow.Session) (bool, error) {
-	if !consent.MayRemember(c, req.RedirectURI) {
-		return false, nil
-	}
-	row, err := s.o.Consents.GetConsent(ctx, sess.Subject, c.ID, req.RedirectURI, req.Resource)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	res, err := s.o.Resources.ByIdentifier(ctx, req.Resource)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil // the page says so
-	}
-	if err != nil {
-		return false, err
-	}
-	scopes, err := consent.AllowedNow(res, c, req.Scopes)
-	if err != nil {
+func (s *Server) refusedBefore(ctx context.Context, row *consent.Consent, res resource.Resource, c *registration.Client, asked consent.Request) (bool, error) {
+	var err error
+	if asked.Scopes, err = consent.AllowedNow(res, c, asked.Scopes); err != nil {
 		return false, nil // the page says that nothing of it can be allowed
 	}
-	more := row.Beyond(res, consent.Request{Subject: sess.Subject, ClientID: c.ID, RedirectURI: req.RedirectURI, Resource: req.Resource,
-		Scopes: scopes, StayConnected: wantsRefresh(req, c), DocumentHash: c.DocumentHash})
+	more := row.Beyond(res, asked)
 	if more == nil {
 		return false, nil
 	}

@@ -6,9 +6,9 @@ package consent
 
 import (
 	"context"
-	"slices"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/registration"
 )
 
@@ -31,7 +31,7 @@ type Consent struct {
 	UpdatedAt    time.Time
 }
 
-// Request is what is asked for, compared with a Consent by Covers.
+// Request is what is asked for, compared with a Consent by Covers and Beyond.
 type Request struct {
 	Subject       string
 	ClientID      string
@@ -43,22 +43,15 @@ type Request struct {
 }
 
 // Covers reports whether the remembered decision allows everything that r asks.
-func (c *Consent) Covers(r Request) bool {
-	if c.Subject != r.Subject || c.ClientID != r.ClientID || c.Resource != r.Resource || c.DocumentHash != r.DocumentHash {
-		return false
-	}
-	if registration.RedirectKey(c.RedirectURI) != registration.RedirectKey(r.RedirectURI) {
-		return false
-	}
-	if r.StayConnected && !c.StayConnected {
-		return false
-	}
-	for _, s := range r.Scopes {
-		if !slices.Contains(c.Scopes, s) {
-			return false
-		}
-	}
-	return true
+func (c *Consent) Covers(res resource.Resource, r Request) bool {
+	return c.decides(r) && c.Beyond(res, r) == nil
+}
+
+// decides reports whether the remembered decision is about r at all: the same
+// person, client, redirect URI and resource, and a client that did not change.
+func (c *Consent) decides(r Request) bool {
+	return c.Subject == r.Subject && c.ClientID == r.ClientID && c.Resource == r.Resource && c.DocumentHash == r.DocumentHash &&
+		registration.RedirectKey(c.RedirectURI) == registration.RedirectKey(r.RedirectURI)
 }
 
 // MayRemember reports whether an approval of the client at redirectURI may be

@@ -4,12 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostiary-auth/ostiary/internal/resource"
 	"github.com/ostiary-auth/ostiary/registration"
 )
 
 func TestCS11_Covers(t *testing.T) {
 	c := Consent{Subject: "mina", ClientID: "quill", RedirectURI: "http://localhost/cb", Resource: "https://mcp.example",
 		Scopes: []string{"read", "write"}, DocumentHash: "h1"}
+	res := resource.Resource{Scopes: []resource.Scope{{Name: "write", Implies: []string{"append"}}, {Name: "append"}}}
 	base := Request{Subject: "mina", ClientID: "quill", RedirectURI: "http://localhost:50000/cb", Resource: "https://mcp.example",
 		Scopes: []string{"read"}, DocumentHash: "h1"}
 	for _, tt := range []struct {
@@ -19,6 +21,7 @@ func TestCS11_Covers(t *testing.T) {
 	}{
 		{"the same, loopback port aside", func(*Request) {}, true},
 		{"all of the scopes", func(r *Request) { r.Scopes = []string{"write", "read"} }, true},
+		{"D13 a scope that an allowed one implies", func(r *Request) { r.Scopes = []string{"append"} }, true},
 		{"no scope", func(r *Request) { r.Scopes = nil }, true},
 		{"SC-06 one scope more", func(r *Request) { r.Scopes = []string{"read", "delete"} }, false},
 		{"other redirect path", func(r *Request) { r.RedirectURI = "http://localhost:50000/other" }, false},
@@ -32,7 +35,7 @@ func TestCS11_Covers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := base
 			tt.change(&r)
-			if got := c.Covers(r); got != tt.want {
+			if got := c.Covers(res, r); got != tt.want {
 				t.Errorf("Covers(%+v) = %t, want %t", r, got, tt.want)
 			}
 		})

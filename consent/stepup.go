@@ -33,12 +33,10 @@ type More struct {
 
 // Beyond returns what r asks beyond the remembered decision, or nil: when it
 // covers all of r, and when it decides nothing for r, because it is about another
-// person, client, redirect URI or resource, or the client changed since. An
-// allowed scope covers those it implies (D13).
+// person, client, redirect URI or resource, or the client changed since; Covers
+// tells which. An allowed scope covers those it implies (D13).
 func (c *Consent) Beyond(res resource.Resource, r Request) *More {
-	rest := r
-	rest.Scopes, rest.StayConnected = nil, false
-	if !c.Covers(rest) {
+	if !c.decides(r) {
 		return nil
 	}
 	m := &More{Consent: *c, StayConnected: r.StayConnected && !c.StayConnected}

@@ -90,7 +90,7 @@ type introspector struct {
 	Introspection
 	authority *authority
 	client    *http.Client
-	log       *slog.Logger
+	outage    *outageLog
 	retry     time.Duration
 	strangers chan struct{} // one for each request under way
 	vouched   chan struct{} // the same, of those that no stranger takes
@@ -108,8 +108,8 @@ type introspector struct {
 
 func newIntrospector(o Options, a *authority) *introspector {
 	i := &introspector{Introspection: *a.Issuer.Introspection, authority: a, client: o.HTTPClient,
-		log:   o.Log.With(slog.String("issuer", a.Identifier)),
-		retry: o.KeyRetry, flights: map[digest]*flight{},
+		outage: &outageLog{log: o.Log.With(slog.String("issuer", a.Identifier)), now: o.Now},
+		retry:  o.KeyRetry, flights: map[digest]*flight{},
 		strangers: make(chan struct{}, maxStrangers), vouched: make(chan struct{}, maxAsking-maxStrangers),
 		active: newCache[struct{}](max(o.TokenCache, activeCache))}
 	setDefault(&i.MaxAge, 30*time.Second)
@@ -157,7 +157,7 @@ func (i *introspector) request(ctx context.Context, raw string, d digest, vouche
 		return answer{}, unavailable(ctx.Err())
 	}
 	if err != nil {
-		i.log.WarnContext(ctx, "the authorization server could not be asked about a token",
+		i.outage.warn(ctx, "the authorization server could not be asked about a token",
 			slog.String("event", "introspection.failed"), slog.Any("cause", err))
 		return answer{}, unavailable(err)
 	}

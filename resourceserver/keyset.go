@@ -71,8 +71,8 @@ func (s *keySet) find(ctx context.Context, kid string, alg jose.Algorithm) (*jos
 			return k, nil
 		}
 	}
-	if err := s.outage(); err != nil {
-		return nil, unavailable(err)
+	if e := s.outage(); e != nil {
+		return nil, e
 	}
 	return nil, invalidToken("the token was signed with a key that the authorization server does not publish")
 }
@@ -110,14 +110,21 @@ func (s *keySet) match(kid string, alg jose.Algorithm) (found *jose.Key, stale b
 	return jose.Find(ring.keys, kid, alg), stale
 }
 
-// outage tells why nobody can say whether a key is known.
-func (s *keySet) outage() error {
+// outage refuses with 503, until the next fetch may begin, when nobody can say
+// whether a key is known; nil when the keys are known.
+func (s *keySet) outage() *refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ring, _ := s.current(); ring == nil && s.failed == nil {
-		return errNoKeys
+	err := s.failed
+	if ring, _ := s.current(); ring == nil && err == nil {
+		err = errNoKeys
 	}
-	return s.failed
+	if err == nil {
+		return nil
+	}
+	e := unavailable(err)
+	e.retryAfter = max(time.Second, s.retry-s.now().Sub(s.attemptedAt))
+	return e
 }
 
 // start begins a fetch unless one runs or the last began too recently. It returns

@@ -190,6 +190,31 @@ func TestM8_Outage(t *testing.T) {
 	}
 }
 
+// Who is refused is told when the keys will be asked for again, not before.
+func TestM8_RetryAfter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(o *resourceserver.Options) { o.KeyRetry = 90 * time.Second })
+	f.issuer.set(func(i *issuer) { i.status = 500 })
+	token := f.token(t, "notes:read")
+	for _, tt := range []struct {
+		advance time.Duration
+		want    string
+	}{
+		{0, "90"}, {20500 * time.Millisecond, "70"}, {69 * time.Second, "1"}, // 0.5 s are left
+		{500 * time.Millisecond, "90"}, // fetched again
+	} {
+		f.advance(tt.advance)
+		if w := f.get(token); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != tt.want {
+			t.Errorf("%s later: %d, Retry-After %q, want %s", tt.advance, w.Code, w.Header().Get("Retry-After"), tt.want)
+		}
+	}
+	f.issuer.set(func(i *issuer) { i.status = 0 })
+	f.advance(90 * time.Second)
+	if w := f.get(token); w.Code != http.StatusOK {
+		t.Errorf("%d when the time was over and the issuer was back", w.Code)
+	}
+}
+
 func TestM8_SlowIssuerDelaysNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

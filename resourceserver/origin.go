@@ -61,7 +61,7 @@ func (d *door) checkHost(r *http.Request) error {
 	if slices.Contains(d.hosts, r.Host) || !d.loopback && !arrivedOnLoopback(r) || d.isHost(r.Host) {
 		return nil // the first is nearly always true, and costs least
 	}
-	return forbidden("the Host of the request is not one that is served here (AllowedHosts)")
+	return forbidden("the Host of the request is not served here; the server's operator can allow it (AllowedHosts in Go, --allowed-host of ostiary gateway)")
 }
 
 func (d *door) isHost(host string) bool {
@@ -98,7 +98,7 @@ func (d *door) checkOrigin(r *http.Request) error {
 	if len(values) == 1 && d.isOrigin(values[0]) {
 		return nil
 	}
-	return forbidden("the Origin of the request is not one that is served here (AllowedOrigins)")
+	return forbidden("the Origin of the request is not served here; the server's operator can allow it (AllowedOrigins in Go, --allowed-origin of ostiary gateway)")
 }
 
 func (d *door) isOrigin(origin string) bool {

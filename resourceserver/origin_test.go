@@ -82,6 +82,10 @@ func TestJW27_HostAndOrigin(t *testing.T) {
 			if got := w.Header().Get("Access-Control-Allow-Origin"); tt.origin != "" && got != tt.wantCORS {
 				t.Errorf("Access-Control-Allow-Origin = %q, want %q", got, tt.wantCORS)
 			}
+			if body := w.Body.String(); tt.want == 403 && !(strings.Contains(body, "AllowedHosts") && strings.Contains(body, "--allowed-host ")) &&
+				!(strings.Contains(body, "AllowedOrigins") && strings.Contains(body, "--allowed-origin ")) {
+				t.Errorf("%s does not say what to change, in Go and at the gateway", body)
+			}
 			if tt.want == 403 && w.Header().Get("WWW-Authenticate") != "" {
 				t.Error("a page that is kept out is asked to sign in")
 			}

@@ -218,16 +218,25 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		e = &refusal{status: http.StatusInternalServerError, code: "server_error",
 			description: "the request could not be checked", err: err}
 	}
-	level := slog.LevelDebug
-	if e.status >= http.StatusInternalServerError {
-		level = slog.LevelWarn
-	}
-	s.log.Log(r.Context(), level, "request refused", slog.Int("status", e.status), slog.String("error", e.code),
-		slog.String("error_description", e.description), slog.Any("cause", e.err))
+	s.logRefusal(r.Context(), e)
 	if c, ok := s.challenge(e); ok {
 		w.Header().Set("WWW-Authenticate", c)
 	}
 	writeRefusal(w, e)
+}
+
+func (s *Server) logRefusal(ctx context.Context, e *refusal) {
+	const message = "request refused"
+	attrs := []slog.Attr{slog.Int("status", e.status), slog.String("error", e.code),
+		slog.String("error_description", e.description), slog.Any("cause", e.err)}
+	switch {
+	case e.status == http.StatusServiceUnavailable:
+		s.outage.warn(ctx, message, attrs...)
+	case e.status >= http.StatusInternalServerError:
+		s.log.LogAttrs(ctx, slog.LevelWarn, message, attrs...)
+	default:
+		s.log.LogAttrs(ctx, slog.LevelDebug, message, attrs...)
+	}
 }
 
 // challenge returns the WWW-Authenticate value for e (M1, M6). resource_metadata

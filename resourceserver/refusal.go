@@ -3,6 +3,7 @@ package resourceserver
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -70,7 +71,7 @@ func writeRefusal(w http.ResponseWriter, e *refusal) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if e.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(e.retryAfter.Seconds())))
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.retryAfter.Seconds()))))
 	}
 	w.WriteHeader(e.status)
 	_ = json.NewEncoder(w).Encode(refusalBody(e))

@@ -115,8 +115,8 @@ type Options struct {
 	// HTTPClient fetches the issuer's metadata and keys. Redirects are never
 	// followed, whatever it says. Default: a client with a 10 s timeout.
 	HTTPClient *http.Client
-	// Log gets refused tokens (debug), outages (warning) and no token ever.
-	// Default: nothing is logged.
+	// Log gets refused tokens (debug), outages (warning, at most one a minute) and
+	// no token ever. Default: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -131,6 +131,7 @@ type Server struct {
 	paths       map[string]bool // where the document is served
 	verifier    *verifier
 	log         *slog.Logger
+	outage      *outageLog          // of requests refused with 503
 	table       *table              // nil when Options.Operations is
 	implied     map[string][]string // Options.Implies, followed to the end
 	door        *door
@@ -153,7 +154,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.Issuers, o.Issuer = issuers, issuers[0].Identifier
 	setDefaults(&o)
-	s := &Server{opts: o, audience: audience, log: o.Log}
+	s := &Server{opts: o, audience: audience, log: o.Log, outage: &outageLog{log: o.Log, now: o.Now}}
 	if s.metadataURL, s.paths, err = wellKnown(o.Resource, o.MetadataAtRoot); err != nil {
 		return nil, fmt.Errorf("resourceserver: %w", err)
 	}

@@ -15,24 +15,7 @@ for ((i = 1; i <= runs; i++)); do
 	"$out/bench" -test.run '^$' -test.bench 'Direct$|Proxy$|Gateway$' -test.benchtime "${calls}x" >>"$out/results"
 done
 
-awk '
-/^Benchmark/ {
-	name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name)
-	if (!(name in n)) order[++names] = name
-	k = ++n[name]
-	for (i = 3; i < NF; i += 2) {
-		if ($(i+1) == "ns/op") wall[name, k] = $i
-		if ($(i+1) == "cpu-ns/op") cpu[name, k] = $i
-		if ($(i+1) == "allocs/op") allocs[name] = $i
-		if ($(i+1) == "B/op") bytes[name] = $i
-	}
-}
-function sorted(values, name,   i, j, t) { # into s[1..k]
-	k = n[name]
-	for (i = 1; i <= k; i++) s[i] = values[name, i] + 0
-	for (i = 2; i <= k; i++) for (j = i; j > 1 && s[j-1] > s[j]; j--) { t = s[j]; s[j] = s[j-1]; s[j-1] = t }
-	return s[int((k + 1) / 2)]
-}
+awk "$(cat test/bench.awk)"'
 END {
 	printf "%-14s %12s %12s %25s %10s %8s\n", "", "ns/op", "cpu-ns/op", "(least to greatest)", "B/op", "allocs"
 	for (i = 1; i <= names; i++) {

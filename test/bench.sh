@@ -15,25 +15,7 @@ for ((i = 1; i <= runs; i++)); do
 	"$out/bench" -test.run '^$' -test.bench . -test.benchtime "$time" -test.cpu 1 >>"$out/results"
 done
 
-awk '
-/^Benchmark/ {
-	name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name)
-	if (!(name in n)) order[++names] = name
-	k = ++n[name]
-	for (i = 3; i < NF; i += 2) {
-		if ($(i+1) == "ns/op") wall[name, k] = $i
-		if ($(i+1) == "median-ns/op") quiet[name, k] = $i
-		if ($(i+1) == "cpu-ns/op") cpu[name, k] = $i
-		if ($(i+1) == "B/op") bytes[name] = $i
-		if ($(i+1) == "allocs/op") allocs[name] = $i
-	}
-}
-function sorted(values, name,   i, j, t) { # into s[1..k]
-	k = n[name]
-	for (i = 1; i <= k; i++) s[i] = values[name, i] + 0
-	for (i = 2; i <= k; i++) for (j = i; j > 1 && s[j-1] > s[j]; j--) { t = s[j]; s[j] = s[j-1]; s[j-1] = t }
-	return s[int((k + 1) / 2)]
-}
+awk "$(cat ../bench.awk)"'
 # ratio compares runs with their neighbours, so that both had the same machine.
 function ratio(a, b,   i) {
 	for (i = 1; i <= n[a]; i++) pair[a, i] = quiet[a, i] / quiet[b, i]
