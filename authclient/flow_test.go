@@ -452,6 +452,15 @@ func TestC7_TwiceForOneRequest(t *testing.T) {
 	if len(w.authorizations) != 1+maxSteps || n != 1+maxSteps {
 		t.Errorf("%d authorizations, %d requests", len(w.authorizations), n)
 	}
+	// nor is anybody asked for the next request
+	if _, err := call(t.Context(), c, ""); !errors.Is(err, errInsatiable) || len(w.authorizations) != 1+maxSteps {
+		t.Errorf("the next request: %v, %d authorizations", err, len(w.authorizations))
+	}
+	w.advance(askPause)
+	wantCall(t, c, "", http.StatusForbidden)
+	if len(w.authorizations) != 1+2*maxSteps {
+		t.Errorf("%d authorizations later", len(w.authorizations))
+	}
 }
 
 // A registration is for its redirect URI: where its port is taken another is made.

@@ -109,3 +109,32 @@ func TestC5_OstiaryForgetsTheClient(t *testing.T) {
 		t.Errorf("%d registrations, asked %d times", s.Requests("POST /register"), s.Asked())
 	}
 }
+
+// The operator removed the client after a logout: the next login registers anew, and the
+// person sees no page of errors.
+func TestC5_OstiaryRemovedTheClient(t *testing.T) {
+	t.Parallel()
+	s := site.Start(t)
+	store := authclient.NewMemoryStore()
+	var clients []string
+	for range 2 {
+		c := s.Client(func(o *authclient.Options) { o.Store = store })
+		if err := c.Login(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		status, err := c.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Logout(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, status.ClientID)
+		if _, err := s.Server.App.Clients.Remove(t.Context(), status.ClientID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if clients[0] == clients[1] || s.Asked() != 2 {
+		t.Errorf("clients %q, asked %d times", clients, s.Asked())
+	}
+}

@@ -158,7 +158,8 @@ func TestC5_RefusedRefresh(t *testing.T) {
 		registrations  int
 		tokenRequests  int // after two calls
 	}{
-		{name: "invalid_grant drops tokens only", answer: answerJSON(400, `{"error":"invalid_grant"}`), authorizations: 2, registrations: 1, tokenRequests: 3},
+		// the third asks whether the client is known still
+		{name: "invalid_grant drops tokens only", answer: answerJSON(400, `{"error":"invalid_grant"}`), authorizations: 2, registrations: 1, tokenRequests: 4},
 		{name: "invalid_client registers again", answer: answerJSON(401, `{"error":"invalid_client"}`), authorizations: 2, registrations: 2, tokenRequests: 3},
 		{name: "unauthorized_client too", answer: answerJSON(400, `{"error":"unauthorized_client"}`), authorizations: 2, registrations: 2, tokenRequests: 3},
 		{name: "another refusal asks the person", answer: answerJSON(400, `{"error":"invalid_target"}`), authorizations: 2, registrations: 1, tokenRequests: 3},
@@ -366,6 +367,51 @@ func TestC5_StaleRegistrationAtAuthorize(t *testing.T) {
 	lost = false
 	if err := c.Login(t.Context()); err != nil || len(w.registrations) != 2 {
 		t.Errorf("%v, %d registrations", err, len(w.registrations))
+	}
+}
+
+// A client that the server has removed is registered anew before the person is asked:
+// the server could only show them a page.
+func TestC5_RemovedRegistration(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		answer        http.HandlerFunc // to a refresh token that nobody has
+		registrations int
+	}{
+		{"removed", answerJSON(401, `{"error":"invalid_client"}`), 2},
+		{"known", answerJSON(400, `{"error":"invalid_grant"}`), 1},
+		{"no refresh tokens here", answerJSON(400, `{"error":"unauthorized_client"}`), 1},
+		{"an outage", answerJSON(503, ``), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			store := NewMemoryStore()
+			login := func() {
+				t.Helper()
+				if err := w.client(func(o *Options) { o.Store, o.Authorizer = store, &direct{} }).Login(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			login()
+			w.hook("POST /token", func(rw http.ResponseWriter, r *http.Request) {
+				if r.FormValue("grant_type") == "refresh_token" {
+					tt.answer(rw, r)
+					return
+				}
+				w.serveAS(rw, r)
+			})
+			login()
+			if len(w.registrations) != tt.registrations || len(w.authorizations) != 2 {
+				t.Errorf("%d registrations, %d authorizations", len(w.registrations), len(w.authorizations))
+			}
+			for _, asked := range w.tokens {
+				if asked.Get("grant_type") == "refresh_token" && w.refresh[asked.Get("refresh_token")] != nil {
+					t.Error("the question used a refresh token of somebody's")
+				}
+			}
+		})
 	}
 }
 

@@ -42,7 +42,7 @@ func (c *Client) clientFor(ctx context.Context, as *authorizationServer, redirec
 	if err != nil {
 		return nil, err
 	}
-	if r != nil && r.RedirectURI == redirectURI {
+	if r != nil && r.RedirectURI == redirectURI && c.remembers(ctx, as, r) {
 		return &identity{id: r.ClientID, auth: r.auth(), kept: true}, nil
 	}
 	if as.RegistrationEndpoint == "" || c.o.NoDynamicRegistration {
@@ -52,6 +52,24 @@ func (c *Client) clientFor(ctx context.Context, as *authorizationServer, redirec
 		return nil, err
 	}
 	return &identity{id: r.ClientID, auth: r.auth()}, nil
+}
+
+// remembers reports whether the server still knows a client that was registered earlier. A
+// server can only show a page of errors for one that it has removed (OAuth 2.1
+// §4.1.2.1), and nobody comes back from that: so it is asked, before the person is,
+// for a token that nobody has. Only a plain no counts.
+func (c *Client) remembers(ctx context.Context, as *authorizationServer, r *registration) bool {
+	if g := c.session.current(); g != nil && g.ClientID == r.ClientID {
+		return true
+	}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {randomSecret()}}
+	_, err := c.endpoint.token(ctx, as, tokenRequest{form: form, auth: r.auth()})
+	var refused *ServerError
+	if !errors.As(err, &refused) || refused.Code != "invalid_client" {
+		return true
+	}
+	c.o.Log.InfoContext(ctx, "the server has forgotten the client", slog.String("issuer", as.Issuer), slog.String("client_id", theirs(r.ClientID)))
+	return false
 }
 
 // registeredAuth is what proves r to as, whose issuer is r's but for a slash that the

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/ostiary-auth/ostiary/internal/netguard"
 )
@@ -77,7 +78,10 @@ func (c *Client) pass(req *http.Request) (*http.Response, error) {
 }
 
 // turns counts what one request has been through.
-type turns struct{ renewed, steppedUp int }
+type turns struct {
+	renewed, steppedUp int
+	demanded           []string // the scopes of the last step
+}
 
 // Most that one request goes through: a refresh and then a person; two steps up
 // (rule C7).
@@ -85,6 +89,8 @@ const (
 	maxRenewals = 2
 	maxSteps    = 2
 )
+
+var errInsatiable = errors.New("whatever was allowed, the server asked for more")
 
 // after returns the grant with which the request is sent again; nil when the answer is
 // the caller's.
@@ -106,7 +112,12 @@ func (c *Client) after(ctx context.Context, resp *http.Response, g *grant, t *tu
 		c.session.accepted(used)
 	}
 	if resp.StatusCode == http.StatusForbidden && ch.err == "insufficient_scope" {
+		demanded := t.demanded
+		t.demanded = ch.scopes
 		if t.steppedUp++; t.steppedUp > maxSteps {
+			if !slices.Equal(demanded, ch.scopes) {
+				c.session.ended(errInsatiable, c.o.Now()) // the next request opens no windows either
+			}
 			return nil, nil
 		}
 		return c.stepUp(ctx, used, ch)

@@ -213,6 +213,8 @@ func (f *callerFlags) explain(err error, server string) error {
 		return withHint(err, "--issuer-slash accepts it; who runs the server should spell its issuer in one way")
 	case errors.Is(err, authclient.ErrRefused):
 		return withHint(err, "nothing was sent there; ostiary doctor %s looks at each step and says what to change", server)
+	case errors.As(err, &answer) && answer.Code == "invalid_client" && f.clientID != "" && !f.secretFromStdin:
+		return withHint(err, "if the client has a secret, give it with --client-secret-stdin")
 	case errors.As(err, &answer) && answer.Temporary():
 		return withHint(err, "try again later; what is stored stays")
 	}

@@ -311,6 +311,7 @@ func TestCallerHints(t *testing.T) {
 		{callerFlags{}, authclient.ErrLoginRequired, "ostiary login " + server},
 		{callerFlags{device: true}, authclient.ErrNoDeviceGrant, "leave --device out"},
 		{callerFlags{}, &authclient.ServerError{Status: 503}, "try again later"},
+		{callerFlags{clientID: "x", issuer: "https://as.example"}, &authclient.ServerError{Status: 401, Code: "invalid_client"}, "--client-secret-stdin"},
 		{callerFlags{}, context.Canceled, "run it again"},
 		{callerFlags{}, io.ErrUnexpectedEOF, "--verbose"},
 	} {
