@@ -120,6 +120,9 @@ func (e *exchange) excerpt() string {
 		return "a page titled " + strconv.Quote(html.UnescapeString(strings.TrimSpace(string(m[1]))))
 	case parseDocument(e.body) != nil && len(e.body) <= maxExcerpt:
 		return strings.TrimSpace(string(e.body))
+	case oauthError(e) != "":
+		about := parseDocument(e.body).text("error_description")
+		return strings.ToValidUTF8(about[:min(len(about), maxExcerpt)], "")
 	}
 	return ""
 }
