@@ -163,7 +163,7 @@ func checkMetadataStatus(ctx context.Context, x *examination) Outcome {
 			out.State = Warn // most clients have stopped before
 		}
 		if bad {
-			return out
+			return stopping(out, "metadata-status", "metadata-served", served >= 0)
 		}
 	}
 	return ok("%s", statuses(answers))
@@ -207,7 +207,12 @@ func checkMetadataIssuer(_ context.Context, x *examination) Outcome {
 	case strings.TrimPrefix(got, "http:") == strings.TrimPrefix(x.issuer, "https:"):
 		return broken("issuer is %q, expected %q: the server does not know that its proxy speaks https", got, x.issuer)
 	}
-	return broken("issuer is %q, expected %q: clients must use nothing of it", got, x.issuer)
+	out := broken("issuer is %q, expected %q: clients must use nothing of it", got, x.issuer)
+	if insteadOf(got, x.issuer) {
+		out.Why += "; the server builds it of the Host header that its proxy sends"
+		out.Fix = hostFix
+	}
+	return out
 }
 
 func checkMetadataAgree(ctx context.Context, x *examination) Outcome {
