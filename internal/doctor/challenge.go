@@ -106,6 +106,9 @@ func checkChallengeStatus(ctx context.Context, x *examination) Outcome {
 		return broken("there is a rate limit, and it leaves no room for a log-in").on(e)
 	case e.status >= 500:
 		return broken("the server, or what is behind its proxy, fails").on(e)
+	case e.status < 300 && e.isHTML():
+		return broken("a page answers, and no MCP server").on(e).
+			fix("Give the URL of the MCP endpoint, which is seldom that of a website; or have the proxy route this one to the MCP server.")
 	case e.status < 300, e.status == http.StatusBadRequest:
 		return broken("the server looked at the message of somebody without a token: it is not protected").on(e)
 	}
@@ -191,7 +194,7 @@ func checkChallengeOrigin(ctx context.Context, x *examination) Outcome {
 		return skipped("the challenge names none")
 	case sameOrigin(u, x.target):
 		return ok("%s://%s", u.Scheme, u.Host)
-	case u.Hostname() == x.target.Hostname() && u.Scheme == "http":
+	case u.Hostname() == x.target.Hostname() && u.Scheme == "http" && x.target.Scheme == "https":
 		return broken("%s is http: the server does not know that its proxy speaks https", raw).on(x.unauthorized(ctx))
 	}
 	out := broken("%s is on another origin than %s", raw, x.o.URL).on(x.unauthorized(ctx))
