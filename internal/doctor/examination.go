@@ -44,8 +44,8 @@ func (x *examination) recognise(ctx context.Context) {
 		return
 	}
 	x.kind = KindServer
-	if x.unauthorized(ctx).status == http.StatusUnauthorized {
-		return
+	if e := x.unauthorized(ctx); e.status == http.StatusUnauthorized || e.status == 0 {
+		return // what does not answer is asked no more: it may take its time each time
 	}
 	for _, u := range resourceMetadataURLs(x.target) {
 		if e := x.probe.ask(ctx, get(u.url, "Accept", "application/json")); e.status == http.StatusOK && e.isJSON() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -77,6 +78,33 @@ const (
 	challengeFix = "Exempt these paths from bot protection and challenges: clients are programs and cannot solve them."
 	nameFix      = "Remove the rule that refuses this User-Agent: hosted clients say no more than the name of their HTTP library."
 )
+
+// tlsWanted is what servers say on a port for TLS to who speaks none: nginx's and
+// Go's words.
+var tlsWanted = regexp.MustCompile(`(?i)HTTP request (was sent )?to (an )?HTTPS (port|server)`)
+
+// answer looks whether what a client sends first has an answer at all.
+func (p place) answer(ctx context.Context, x *examination) Outcome {
+	if p.shared(x) {
+		return sameAsServer
+	}
+	var answers []*exchange
+	if p.hop == HopServerNetwork {
+		answers = append(answers, x.unauthorized(ctx)) // recognise has waited for it
+	}
+	if len(answers) == 0 || answers[0].err == nil {
+		answers = append(answers, p.first(ctx, x))
+	}
+	for _, e := range answers {
+		switch {
+		case e.err != nil:
+			return broken("%s", plainError(e.err)).on(e)
+		case e.status == http.StatusBadRequest && tlsWanted.Match(e.body):
+			return broken("the URL says http, and this port speaks https").on(e).fix("Use the URL with https.")
+		}
+	}
+	return ok("%s", statuses(answers))
+}
 
 // firewall looks at what the place answers to programs that bring no cookies.
 func (p place) firewall(ctx context.Context, x *examination) Outcome {

@@ -61,6 +61,9 @@ var faults = []fault{
 	{name: "missing intermediate", nginx: nginx{withoutIntermediate: true}, id: "server-tls", state: doctor.Broken},
 	{name: "certificate expires soon", id: "server-tls-expiry", state: doctor.Warn,
 		nginx: nginx{certificate: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(5 * 24 * time.Hour) }}},
+	{name: "the connection is closed", id: "server-answer", state: doctor.Broken, nginx: nginx{server: `location ~ "^/(files|[.])" { return 444; }`}},
+	{name: "only GET is answered", id: "server-answer", state: doctor.Broken, nginx: nginx{server: `if ($request_method = POST) { return 444; }`}},
+	{name: "the issuer closes the connection", id: "issuer-answer", state: doctor.Broken, nginx: nginx{issuer: `if ($uri) { return 444; }`}},
 	{name: "firewall", id: "server-waf", state: doctor.Broken,
 		nginx: nginx{server: `location = /files { add_header CF-Ray 8f0 always; add_header CF-Mitigated challenge always; default_type text/html; return 403 "<html>Just a moment...</html>"; }`}},
 	{name: "firewall before the issuer", id: "issuer-waf", state: doctor.Broken,
@@ -88,6 +91,7 @@ var faults = []fault{
 	{name: "another host", id: "challenge-status", state: doctor.Broken, fix: "proxy_set_header Host $host", nginx: nginx{server: `location = /files { return 421; }`}},
 	{name: "403 for 401", id: "challenge-status", state: doctor.Broken,
 		nginx: nginx{serverProxy: `proxy_intercept_errors on; error_page 401 =403 /denied;`, server: `location = /denied { default_type application/json; return 403 "{}"; }`}},
+	{name: "a website", id: "challenge-status", state: doctor.Broken, fix: "URL of the MCP endpoint", nginx: nginx{server: `location = /files { ` + page + ` }`}},
 	{name: "wrong path", id: "challenge-status", state: doctor.Broken, nginx: nginx{server: `location = /files { default_type application/json; return 404 "{}"; }`}},
 	{name: "backend down", id: "challenge-status", state: doctor.Broken, fix: "does not reach", nginx: nginx{server: `location = /files { proxy_pass http://127.0.0.1:1; }`}},
 	{name: "not protected", id: "challenge-status", state: doctor.Broken,
@@ -354,6 +358,8 @@ func TestHealthy(t *testing.T) {
 			t.Errorf("kind %s", r.Kind)
 		}
 		checkFindings(t, r, nil, nil)
+		// as a browser copies it
+		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = testkit.Issuer + "/" }), nil, nil)
 	})
 	t.Run("an issuer with a path", func(t *testing.T) {
 		s := newSetup(t, func(c *config.Config) { c.Issuer = testkit.Issuer + "/tenant/one" })
