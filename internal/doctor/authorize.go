@@ -94,7 +94,10 @@ func checkAuthorizeAnswer(ctx context.Context, x *examination) Outcome {
 		return broken("the server does not answer by the name that its proxy sends").on(e)
 	case e.status == http.StatusTooManyRequests:
 		return warn("429: this machine has asked too often, or the limit is too low for a log-in").on(e)
-	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed || e.status >= 500:
+	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed:
+		return broken("the endpoint that the metadata names is not there").on(e).
+			fix("Have the proxy route %s to the server, or name the URL where it is in the metadata.", x.issuerDoc.text("authorization_endpoint"))
+	case e.status >= 500:
 		return broken("the endpoint that the metadata names does not answer").on(e)
 	case redirected:
 		return warn("it redirects to %s before it knows the client: somebody signs in only to see an error", to).on(e)

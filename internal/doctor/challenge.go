@@ -89,6 +89,8 @@ func checkServerRedirect(ctx context.Context, x *examination) Outcome {
 	return ok("no redirect")
 }
 
+const endpointFix = "Give the URL of the MCP endpoint, path included, or have the proxy route this one to the MCP server with its path unchanged."
+
 func checkChallengeStatus(ctx context.Context, x *examination) Outcome {
 	e := x.unauthorized(ctx)
 	switch {
@@ -99,7 +101,7 @@ func checkChallengeStatus(ctx context.Context, x *examination) Outcome {
 	case e.status == http.StatusForbidden:
 		return broken("403 says that a token lacks something; clients without one never begin to log in").on(e)
 	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed:
-		return broken("there is no MCP endpoint at this URL, or its path changes on the way").on(e)
+		return broken("there is no MCP endpoint at this URL, or its path changes on the way").on(e).fix(endpointFix)
 	case e.status == http.StatusMisdirectedRequest:
 		return broken("the server does not answer by the name that its proxy sends").on(e)
 	case e.status == http.StatusTooManyRequests:
@@ -107,8 +109,7 @@ func checkChallengeStatus(ctx context.Context, x *examination) Outcome {
 	case e.status >= 500:
 		return broken("the server, or what is behind its proxy, fails").on(e)
 	case e.status < 300 && e.isHTML():
-		return broken("a page answers, and no MCP server").on(e).
-			fix("Give the URL of the MCP endpoint, which is seldom that of a website; or have the proxy route this one to the MCP server.")
+		return broken("a page answers, and no MCP server").on(e).fix(endpointFix)
 	case e.status < 300, e.status == http.StatusBadRequest:
 		return broken("the server looked at the message of somebody without a token: it is not protected").on(e)
 	}
@@ -199,7 +200,7 @@ func checkChallengeOrigin(ctx context.Context, x *examination) Outcome {
 	}
 	out := broken("%s is on another origin than %s", raw, x.o.URL).on(x.unauthorized(ctx))
 	if insteadOf(raw, x.o.URL) {
-		out.Why += ": the server builds it of the Host header that its proxy sends"
+		out.Why += ": the server probably builds it of the Host header that its proxy sends"
 		out.Fix = hostFix
 	}
 	return out

@@ -203,7 +203,7 @@ func checkMetadataServed(ctx context.Context, x *examination) Outcome {
 	forms, answers := x.metadataForms(ctx)
 	i := firstServed(answers)
 	if i < 0 {
-		return broken("none of the places has a document (%s)", statuses(answers)).on(answers[0])
+		return broken("none of the places has a document (%s)", byPlace(forms, answers)).on(answers[0])
 	}
 	x.issuerDoc, x.issuerFrom = parseDocument(answers[i].body), answers[i]
 	if forms[i].name != "RFC 8414" {
@@ -227,7 +227,7 @@ func checkMetadataIssuer(_ context.Context, x *examination) Outcome {
 	}
 	out := broken("issuer is %q, expected %q: clients must use nothing of it", got, x.issuer)
 	if insteadOf(got, x.issuer) {
-		out.Why += "; the server builds it of the Host header that its proxy sends"
+		out.Why += "; the server probably builds it of the Host header that its proxy sends"
 		out.Fix = hostFix
 	}
 	return out

@@ -196,7 +196,19 @@ func checkResourceServed(ctx context.Context, x *examination) Outcome {
 			return Outcome{State: OK}.on(e)
 		}
 	}
-	return broken("none of the places has a document (%s)", statuses(answers)).on(answers[0])
+	return broken("none of the places has a document (%s)", byPlace(forms, answers)).on(answers[0])
+}
+
+// byPlace says what each place answers.
+func byPlace(forms []form, answers []*exchange) string {
+	var list, seen []string
+	for i, f := range forms {
+		if slices.Contains(seen, f.url) {
+			continue // the challenge names it
+		}
+		list, seen = append(list, f.name+": "+short(answers[i])), append(seen, f.url)
+	}
+	return strings.Join(list, ", ")
 }
 
 func checkResourceNamed(ctx context.Context, x *examination) Outcome {
@@ -231,7 +243,7 @@ func checkResourceIdentity(_ context.Context, x *examination) Outcome {
 	case strings.TrimPrefix(canonical, "http:") == strings.TrimPrefix(asked, "https:"):
 		out.Why += ": the server does not know that its proxy speaks https"
 	case insteadOf(got, want):
-		out.Why += ": the server builds it of the Host header that its proxy sends"
+		out.Why += ": the server probably builds it of the Host header that its proxy sends"
 		out.Fix += " " + hostFix
 	case oauth.ResourceWithin(canonical, asked):
 		out.Why += ": a parent of the URL, which strict clients refuse"

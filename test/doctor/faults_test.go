@@ -92,7 +92,7 @@ var faults = []fault{
 	{name: "403 for 401", id: "challenge-status", state: doctor.Broken,
 		nginx: nginx{serverProxy: `proxy_intercept_errors on; error_page 401 =403 /denied;`, server: `location = /denied { default_type application/json; return 403 "{}"; }`}},
 	{name: "a website", id: "challenge-status", state: doctor.Broken, fix: "URL of the MCP endpoint", nginx: nginx{server: `location = /files { ` + page + ` }`}},
-	{name: "wrong path", id: "challenge-status", state: doctor.Broken, nginx: nginx{server: `location = /files { default_type application/json; return 404 "{}"; }`}},
+	{name: "wrong path", id: "challenge-status", state: doctor.Broken, fix: "URL of the MCP endpoint", nginx: nginx{server: `location = /files { default_type application/json; return 404 "{}"; }`}},
 	{name: "backend down", id: "challenge-status", state: doctor.Broken, fix: "does not reach", nginx: nginx{server: `location = /files { proxy_pass http://127.0.0.1:1; }`}},
 	{name: "not protected", id: "challenge-status", state: doctor.Broken,
 		nginx: nginx{server: `location = /files { default_type application/json; return 200 "{}"; }`}},
@@ -209,7 +209,7 @@ var faults = []fault{
 	{name: "a client cannot be removed", id: "registration-removed", state: doctor.Warn, change: write,
 		nginx: nginx{issuer: `location ~ ^/register/ { PROXY; limit_except GET PUT { deny all; } }`}},
 
-	{name: "authorization endpoint not routed", id: "authorize-answer", state: doctor.Broken, nginx: nginx{issuer: `location = /authorize { return 404; }`}},
+	{name: "authorization endpoint not routed", id: "authorize-answer", state: doctor.Broken, fix: "route", nginx: nginx{issuer: `location = /authorize { return 404; }`}},
 	{name: "authorization endpoint behind a firewall", id: "authorize-answer", state: doctor.Broken, fix: "/authorize", nginx: nginx{issuer: `location = /authorize { return 403; }`}},
 	{name: "authorization endpoint behind a password", id: "authorize-answer", state: doctor.Broken, fix: "/authorize", nginx: nginx{issuer: `location = /authorize { return 401; }`}},
 	{name: "authorization endpoint behind another Host", id: "authorize-answer", state: doctor.Broken, fix: "proxy_set_header Host $host",
