@@ -87,7 +87,17 @@ func checkAuthorizeAnswer(ctx context.Context, x *examination) Outcome {
 		return broken("%s", plainError(e.err)).on(e)
 	case e.marked() != "" && e.status != http.StatusBadRequest && e.status >= 400:
 		return broken("%s answered, not the server", e.marked()).on(e)
-	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed || e.status >= 500:
+	case (e.status == http.StatusUnauthorized || e.status == http.StatusForbidden) && e.bare():
+		return broken("%d with no page of the server's: a proxy or firewall answers in its place", e.status).on(e).
+			fix("Let the proxy or firewall pass %s on to the server, and ask for nothing before it: people come here to sign in.", x.issuerDoc.text("authorization_endpoint"))
+	case e.status == http.StatusMisdirectedRequest:
+		return broken("the server does not answer by the name that its proxy sends").on(e)
+	case e.status == http.StatusTooManyRequests:
+		return warn("429: this machine has asked too often, or the limit is too low for a log-in").on(e)
+	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed:
+		return broken("the endpoint that the metadata names is not there").on(e).
+			fix("Have the proxy route %s to the server, or name the URL where it is in the metadata.", x.issuerDoc.text("authorization_endpoint"))
+	case e.status >= 500:
 		return broken("the endpoint that the metadata names does not answer").on(e)
 	case redirected:
 		return warn("it redirects to %s before it knows the client: somebody signs in only to see an error", to).on(e)

@@ -146,9 +146,22 @@ func (x *examination) readable(ctx context.Context, forms []form, answers []*exc
 }
 
 func checkBrowserEndpoints(ctx context.Context, x *examination) Outcome {
-	for _, name := range []string{"registration_endpoint", "token_endpoint", "revocation_endpoint"} {
+	hidden := ""
+	for _, endpoint := range []struct {
+		name, check string
+		answers     func(context.Context, *examination) Outcome
+	}{
+		{"registration_endpoint", "registration-answer", checkRegistrationAnswer},
+		{"token_endpoint", "token-answer", checkTokenAnswer},
+		{"revocation_endpoint", "revocation", checkRevocation},
+	} {
+		name := endpoint.name
 		u := x.issuerDoc.text(name)
 		if u == "" {
+			continue
+		}
+		if endpoint.answers(ctx, x).State == Broken {
+			hidden = endpoint.check // which every client meets, pages or not
 			continue
 		}
 		headers := []string{"Authorization", "Content-Type"}
@@ -162,6 +175,9 @@ func checkBrowserEndpoints(ctx context.Context, x *examination) Outcome {
 		if e.header.Get("Access-Control-Allow-Credentials") == "true" {
 			return warn("%s allows credentials: a page could use a person's cookies there", name).on(e)
 		}
+	}
+	if hidden != "" {
+		return skipped("%s is broken", hidden)
 	}
 	return ok("registration, token and revocation")
 }

@@ -20,7 +20,11 @@ func (p place) tls(ctx context.Context, x *examination) Outcome {
 		return ok("no TLS on a loopback host")
 	}
 	state, err := x.handshake(ctx, p.url(x))
-	if err != nil {
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.As(err, &plain):
+		return broken("what answers on this port speaks no TLS").fix("Serve https on this port, or give the URL of the port that does.")
+	case err != nil:
 		return broken("the TLS handshake fails: %s", plainError(err)).
 			fix("Offer TLS 1.2 or 1.3 with a common cipher suite on this port.")
 	}

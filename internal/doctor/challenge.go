@@ -77,14 +77,19 @@ func checkServerRedirect(ctx context.Context, x *examination) Outcome {
 		if !redirected {
 			continue
 		}
-		out := broken("it redirects: clients turn the POST into a GET, follow only within the origin, or not at all").on(e)
-		if u, err := x.target.Parse(to); err == nil && u.Hostname() == x.target.Hostname() {
+		out := broken("it redirects to %s: clients turn the POST into a GET, follow only within the origin, or not at all", to).on(e)
+		if e.signsOn() {
+			return out.fix(signOnFix)
+		}
+		if u, known := e.leads(); known {
 			out = out.fix("Serve the MCP endpoint at %s itself, or give people the URL %s.", x.o.URL, u)
 		}
 		return out
 	}
 	return ok("no redirect")
 }
+
+const endpointFix = "Give the URL of the MCP endpoint, path included, or have the proxy route this one to the MCP server with its path unchanged."
 
 func checkChallengeStatus(ctx context.Context, x *examination) Outcome {
 	e := x.unauthorized(ctx)
@@ -96,9 +101,15 @@ func checkChallengeStatus(ctx context.Context, x *examination) Outcome {
 	case e.status == http.StatusForbidden:
 		return broken("403 says that a token lacks something; clients without one never begin to log in").on(e)
 	case e.status == http.StatusNotFound || e.status == http.StatusMethodNotAllowed:
-		return broken("there is no MCP endpoint at this URL, or its path changes on the way").on(e)
+		return broken("there is no MCP endpoint at this URL, or its path changes on the way").on(e).fix(endpointFix)
+	case e.status == http.StatusMisdirectedRequest:
+		return broken("the server does not answer by the name that its proxy sends").on(e)
+	case e.status == http.StatusTooManyRequests:
+		return broken("there is a rate limit, and it leaves no room for a log-in").on(e)
 	case e.status >= 500:
 		return broken("the server, or what is behind its proxy, fails").on(e)
+	case e.status < 300 && e.isHTML():
+		return broken("a page answers, and no MCP server").on(e).fix(endpointFix)
 	case e.status < 300, e.status == http.StatusBadRequest:
 		return broken("the server looked at the message of somebody without a token: it is not protected").on(e)
 	}
@@ -184,10 +195,15 @@ func checkChallengeOrigin(ctx context.Context, x *examination) Outcome {
 		return skipped("the challenge names none")
 	case sameOrigin(u, x.target):
 		return ok("%s://%s", u.Scheme, u.Host)
-	case u.Hostname() == x.target.Hostname() && u.Scheme == "http":
+	case u.Hostname() == x.target.Hostname() && u.Scheme == "http" && x.target.Scheme == "https":
 		return broken("%s is http: the server does not know that its proxy speaks https", raw).on(x.unauthorized(ctx))
 	}
-	return broken("%s is on another origin than %s", raw, x.o.URL).on(x.unauthorized(ctx))
+	out := broken("%s is on another origin than %s", raw, x.o.URL).on(x.unauthorized(ctx))
+	if insteadOf(raw, x.o.URL) {
+		out.Why += ": the server probably builds it of the Host header that its proxy sends"
+		out.Fix = hostFix
+	}
+	return out
 }
 
 func checkChallengeError(ctx context.Context, x *examination) Outcome {

@@ -65,17 +65,27 @@ type Outcome struct {
 	Why string
 	// Fix, when set, is more exact than the check's.
 	Fix string
+	// from is the exchange of Asked and Came.
+	from *exchange
+	// rows name who breaks, when the table's row of the check is not it.
+	rows []string
 }
 
 // on adds the exchange that an outcome rests on.
 func (o Outcome) on(e *exchange) Outcome {
-	o.Asked, o.Came = e.asked(), e.came()
+	o.Asked, o.Came, o.from = e.asked(), e.came(), e
 	return o
 }
 
 // fix replaces the check's advice by one that knows the values.
 func (o Outcome) fix(format string, args ...any) Outcome {
 	o.Fix = fmt.Sprintf(format, args...)
+	return o
+}
+
+// breaks replaces the table's row of the check by others.
+func (o Outcome) breaks(rows ...string) Outcome {
+	o.rows = rows
 	return o
 }
 

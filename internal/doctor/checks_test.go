@@ -34,6 +34,12 @@ func TestChecks(t *testing.T) {
 func TestClients(t *testing.T) {
 	t.Parallel()
 	var ids []string
+	for _, row := range []string{pkceAbsent, rateLimited} {
+		ids = append(ids, row)
+		if len(knowledge().Breaks[row]) == 0 {
+			t.Errorf("clients.json has no %s", row)
+		}
+	}
 	for _, c := range Checks() {
 		ids = append(ids, c.ID)
 		if len(knowledge().Breaks[c.ID]) == 0 {
@@ -42,7 +48,7 @@ func TestClients(t *testing.T) {
 	}
 	for check, effects := range knowledge().Breaks {
 		if !slices.Contains(ids, check) {
-			t.Errorf("clients.json knows %s, which is no check", check)
+			t.Errorf("clients.json knows %s, which is neither a check nor a row of its own", check)
 		}
 		for _, e := range effects {
 			if e.How == "" || len(e.Who) == 0 && e.Others == "" {

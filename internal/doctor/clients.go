@@ -76,6 +76,12 @@ type effect struct {
 	How    string `json:"how"`
 }
 
+// Rows of the table that are no check: a part of one, and what may decide any.
+const (
+	pkceAbsent  = "metadata-pkce, absent"
+	rateLimited = "rate limit"
+)
+
 // table is what the file holds.
 type table struct {
 	Clients []Client            `json:"clients"`

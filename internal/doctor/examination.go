@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -43,8 +44,8 @@ func (x *examination) recognise(ctx context.Context) {
 		return
 	}
 	x.kind = KindServer
-	if x.unauthorized(ctx).status == http.StatusUnauthorized {
-		return
+	if e := x.unauthorized(ctx); e.status == http.StatusUnauthorized || e.status == 0 {
+		return // what does not answer is asked no more: it may take its time each time
 	}
 	for _, u := range resourceMetadataURLs(x.target) {
 		if e := x.probe.ask(ctx, get(u.url, "Accept", "application/json")); e.status == http.StatusOK && e.isJSON() {
@@ -74,11 +75,13 @@ func (x *examination) run(ctx context.Context, c Check) Finding {
 	if out.State != Broken && out.State != Warn {
 		return f
 	}
-	f.Fix, f.Reference = c.Fix, c.Reference
-	if out.Fix != "" {
-		f.Fix = x.secrets.clean(out.Fix)
+	f.Fix, f.Reference = x.secrets.clean(cmp.Or(out.Fix, statusFix(out.from), c.Fix)), c.Reference
+	if out.rows == nil {
+		out.rows = []string{c.ID}
 	}
-	f.Clients = knowledge().affected(c.ID, x.o.As)
+	for _, row := range out.rows {
+		f.Clients = append(f.Clients, knowledge().affected(row, x.o.As)...)
+	}
 	f.Elsewhere = x.o.As != "" && len(f.Clients) == 0
 	return f
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -120,6 +122,9 @@ func (e *exchange) excerpt() string {
 		return "a page titled " + strconv.Quote(html.UnescapeString(strings.TrimSpace(string(m[1]))))
 	case parseDocument(e.body) != nil && len(e.body) <= maxExcerpt:
 		return strings.TrimSpace(string(e.body))
+	case oauthError(e) != "":
+		about := parseDocument(e.body).text("error_description")
+		return strings.ToValidUTF8(about[:min(len(about), maxExcerpt)], "")
 	}
 	return ""
 }
@@ -163,5 +168,14 @@ func plainError(err error) string {
 	if errors.As(err, &inURL) {
 		err = inURL.Err
 	}
-	return err.Error()
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "net/http: "), "HTTP/1.x transport connection broken: ")
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed before the answer had come"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "the connection was reset before the answer had come"
+	case strings.HasPrefix(text, "malformed "):
+		return "what came is not HTTP: " + text
+	}
+	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -73,6 +74,38 @@ func (e *exchange) marked() string {
 	return ""
 }
 
+const (
+	challengeFix = "Exempt these paths from bot protection and challenges: clients are programs and cannot solve them."
+	nameFix      = "Remove the rule that refuses this User-Agent: hosted clients say no more than the name of their HTTP library."
+)
+
+// tlsWanted is what servers say on a port for TLS to who speaks none: nginx's and
+// Go's words.
+var tlsWanted = regexp.MustCompile(`(?i)HTTP request (was sent )?to (an )?HTTPS (port|server)`)
+
+// answer looks whether what a client sends first has an answer at all.
+func (p place) answer(ctx context.Context, x *examination) Outcome {
+	if p.shared(x) {
+		return sameAsServer
+	}
+	var answers []*exchange
+	if p.hop == HopServerNetwork {
+		answers = append(answers, x.unauthorized(ctx)) // recognise has waited for it
+	}
+	if len(answers) == 0 || answers[0].err == nil {
+		answers = append(answers, p.first(ctx, x))
+	}
+	for _, e := range answers {
+		switch {
+		case e.err != nil:
+			return broken("%s", plainError(e.err)).on(e)
+		case e.status == http.StatusBadRequest && tlsWanted.Match(e.body):
+			return broken("the URL says http, and this port speaks https").on(e).fix("Use the URL with https.")
+		}
+	}
+	return ok("%s", statuses(answers))
+}
+
 // firewall looks at what the place answers to programs that bring no cookies.
 func (p place) firewall(ctx context.Context, x *examination) Outcome {
 	if p.shared(x) {
@@ -87,7 +120,11 @@ func (p place) firewall(ctx context.Context, x *examination) Outcome {
 			return broken("%s", plainError(e.err)).on(e)
 		}
 		if who, found := firewall(e); found {
-			return broken("%s answered, not the server: status %d with a %s body", who, e.status, mediaName(e)).on(e)
+			out := broken("%s answered, not the server: status %d with a %s body", who, e.status, mediaName(e)).on(e)
+			if e.status == http.StatusServiceUnavailable && e.marked() != "" {
+				out = out.fix(challengeFix) // a challenge, not a server that is away
+			}
+			return out
 		}
 	}
 	return ok("no page, no challenge").on(asked[0])
@@ -113,18 +150,27 @@ func (p place) userAgents(ctx context.Context, x *examination) Outcome {
 		return sameAsServer
 	}
 	plain := p.first(ctx, x)
+	if plain.status == http.StatusTooManyRequests {
+		return skipped("429 for every name")
+	}
 	var refused []string
 	var last *exchange
 	for _, ua := range userAgentsOf {
 		q := plain.query
 		q.header = q.header.Clone()
 		q.header.Set("User-Agent", ua)
-		if e := x.probe.ask(ctx, q); e.err != nil || e.status != plain.status {
-			refused, last = append(refused, fmt.Sprintf("%s (%s)", ua, short(e))), e
+		e := x.probe.ask(ctx, q)
+		if e.err == nil && e.status == plain.status {
+			continue
 		}
+		if limiting(e) && x.probe.send(ctx, plain.query).status == e.status {
+			return warn("%d after %d requests, whoever asks: a rate limit, so nothing can be said of names", e.status, x.probe.sent).
+				on(e).breaks(rateLimited).fix(limitFix)
+		}
+		refused, last = append(refused, fmt.Sprintf("%s (%s)", ua, short(e))), e
 	}
 	if len(refused) > 0 {
-		return broken("%s for others, but not for %s", short(plain), strings.Join(refused, ", ")).on(last)
+		return broken("%s for others, but not for %s", short(plain), strings.Join(refused, ", ")).on(last).fix(nameFix)
 	}
 	return ok("%s for each of %d", short(plain), len(userAgentsOf))
 }

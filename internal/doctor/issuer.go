@@ -34,7 +34,7 @@ func issuerKnown() Check {
 }
 
 func checkIssuerKnown(ctx context.Context, x *examination) Outcome {
-	raw := x.o.URL
+	raw := x.ownSpelling(ctx)
 	if x.kind == KindServer {
 		list := x.resourceDoc.list("authorization_servers")
 		if len(list) == 0 {
@@ -50,10 +50,28 @@ func checkIssuerKnown(ctx context.Context, x *examination) Outcome {
 	return ok("%s", raw)
 }
 
+// ownSpelling is the issuer that the operator named, with the slash or without it
+// as its metadata has it: browsers add one to what people copy.
+func (x *examination) ownSpelling(ctx context.Context) string {
+	if x.kind != KindIssuer {
+		return ""
+	}
+	for _, f := range issuerForms(x.o.URL) {
+		e := x.probe.ask(ctx, get(f.url, "Accept", "application/json"))
+		if e.status == 0 {
+			break
+		}
+		if issuer := parseDocument(e.body).text("issuer"); e.status == http.StatusOK && trimSlash(issuer) == trimSlash(x.o.URL) {
+			return issuer
+		}
+	}
+	return x.o.URL
+}
+
 // legacyIssuer does what clients of 2025-03-26 do: the MCP server's origin is, or
 // hands on the metadata of, the authorization server.
 func (x *examination) legacyIssuer(ctx context.Context) Outcome {
-	if x.state["server-tls"] == Broken || x.state["server-waf"] == Broken {
+	if x.state["server-waf"] != OK {
 		return skipped("the MCP server did not say")
 	}
 	e := x.document(ctx, x.target.Scheme+"://"+x.target.Host+"/.well-known/oauth-authorization-server")
@@ -163,7 +181,7 @@ func checkMetadataStatus(ctx context.Context, x *examination) Outcome {
 			out.State = Warn // most clients have stopped before
 		}
 		if bad {
-			return out
+			return stopping(out, "metadata-status", "metadata-served", served >= 0)
 		}
 	}
 	return ok("%s", statuses(answers))
@@ -185,7 +203,7 @@ func checkMetadataServed(ctx context.Context, x *examination) Outcome {
 	forms, answers := x.metadataForms(ctx)
 	i := firstServed(answers)
 	if i < 0 {
-		return broken("none of the places has a document (%s)", statuses(answers)).on(answers[0])
+		return broken("none of the places has a document (%s)", byPlace(forms, answers)).on(answers[0])
 	}
 	x.issuerDoc, x.issuerFrom = parseDocument(answers[i].body), answers[i]
 	if forms[i].name != "RFC 8414" {
@@ -207,7 +225,12 @@ func checkMetadataIssuer(_ context.Context, x *examination) Outcome {
 	case strings.TrimPrefix(got, "http:") == strings.TrimPrefix(x.issuer, "https:"):
 		return broken("issuer is %q, expected %q: the server does not know that its proxy speaks https", got, x.issuer)
 	}
-	return broken("issuer is %q, expected %q: clients must use nothing of it", got, x.issuer)
+	out := broken("issuer is %q, expected %q: clients must use nothing of it", got, x.issuer)
+	if insteadOf(got, x.issuer) {
+		out.Why += "; the server probably builds it of the Host header that its proxy sends"
+		out.Fix = hostFix
+	}
+	return out
 }
 
 func checkMetadataAgree(ctx context.Context, x *examination) Outcome {

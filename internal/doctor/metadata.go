@@ -87,10 +87,14 @@ func checkMetadataURLs(ctx context.Context, x *examination) Outcome {
 }
 
 func checkMetadataPKCE(_ context.Context, x *examination) Outcome {
-	if !slices.Contains(x.issuerDoc.list("code_challenge_methods_supported"), "S256") {
-		return broken("%s: clients must refuse to go on", x.issuerDoc.member("code_challenge_methods_supported"))
+	const name = "code_challenge_methods_supported"
+	switch {
+	case slices.Contains(x.issuerDoc.list(name), "S256"):
+		return ok("S256")
+	case !x.issuerDoc.has(name):
+		return broken("no %s: MCP wants clients to refuse, and many go on", name).breaks(pkceAbsent)
 	}
-	return ok("S256")
+	return broken("%s, without S256: clients must refuse to go on", x.issuerDoc.member(name))
 }
 
 func checkMetadataPublic(_ context.Context, x *examination) Outcome {

@@ -52,18 +52,21 @@ func networkChecks(p place) []Check {
 		{ID: "tls", Title: "Its certificate is valid for every client", Needs: []string{"connect", "https"},
 			Fix:       "Install a certificate for this name with its intermediates, the leaf first (fullchain.pem).",
 			Reference: "RFC 8446 §4.4.2; RFC 9110 §4.3.4", Run: p.tls},
-		{ID: "tls-expiry", Title: "Its certificate is good for two weeks more", Needs: []string{"tls"},
+		{ID: "answer", Title: "It answers a request", Needs: []string{"tls"},
+			Fix:       "See what listens on this port: it takes connections and does not answer as a web server does. A proxy that waits for what is behind it looks so too.",
+			Reference: "RFC 9110 §3.3, §3.4", Run: p.answer},
+		{ID: "tls-expiry", Title: "Its certificate is good for two weeks more", Needs: []string{"answer"},
 			Fix: "Renew the certificate, and look why that did not happen by itself.", Reference: "RFC 5280 §4.1.2.5", Run: p.expiry},
-		{ID: "waf", Title: "Nothing in front of it answers in its place", Needs: []string{"tls"},
-			Fix:       "Exempt these paths from bot protection and challenges: clients are programs and cannot solve them.",
+		{ID: "waf", Title: "Nothing in front of it answers in its place", Needs: []string{"answer"},
+			Fix:       challengeFix,
 			Reference: "docs/doctor.md, firewalls", Run: p.firewall},
-		{ID: "user-agents", Title: "It answers every client's User-Agent alike", Needs: []string{"tls", "waf"},
-			Fix:       "Remove the rule that refuses this User-Agent: hosted clients say no more than the name of their HTTP library.",
+		{ID: "user-agents", Title: "It answers every client's User-Agent alike", Needs: []string{"waf"},
+			Fix:       nameFix,
 			Reference: "RFC 9110 §10.1.5", Run: p.userAgents},
-		{ID: "speed", Title: "It answers within seconds", Needs: []string{"tls"},
+		{ID: "speed", Title: "It answers within seconds", Needs: []string{"answer"},
 			Fix: "Find what is slow: discovery is a handful of requests in a row, and hosted clients give each 10 seconds.", Reference: "docs/clients.md",
 			Run: p.speed},
-		{ID: "clock", Title: "Its clock agrees with this machine's", Needs: []string{"tls"},
+		{ID: "clock", Title: "Its clock agrees with this machine's", Needs: []string{"answer"},
 			Fix:       "Run NTP on the server and on this machine: tokens carry times, and receivers tolerate seconds.",
 			Reference: "RFC 7519 §4.1.4; RFC 9110 §6.6.1", Run: p.clock},
 	}
@@ -205,6 +208,7 @@ func sameOrigin(a, b *url.URL) bool {
 }
 
 func isLoopbackHost(host string) bool {
+	host = strings.ToLower(host)
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && a.IsLoopback()
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -64,10 +65,18 @@ func TestSelfSigned(t *testing.T) {
 	if out := serverPlace.tls(t.Context(), x); out.State != Broken || !strings.Contains(out.Why, "self-signed") {
 		t.Errorf("tls: %+v", out)
 	}
+	old := httptest.NewUnstartedServer(http.NotFoundHandler())
+	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
+	old.StartTLS()
+	t.Cleanup(old.Close)
+	x = examinationOf(t, Options{URL: old.URL})
+	if out := serverPlace.tls(t.Context(), x); out.State != Broken || !strings.Contains(out.Why, "handshake fails") {
+		t.Errorf("tls: %+v", out)
+	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	x = examinationOf(t, Options{URL: strings.Replace(plain.URL, "http:", "https:", 1)})
-	if out := serverPlace.tls(t.Context(), x); out.State != Broken || !strings.Contains(out.Why, "handshake fails") {
+	if out := serverPlace.tls(t.Context(), x); out.State != Broken || !strings.Contains(out.Why, "speaks no TLS") {
 		t.Errorf("tls: %+v", out)
 	}
 }
@@ -174,4 +183,14 @@ func urls(forms []form) string {
 		list = append(list, f.url)
 	}
 	return strings.Join(list, " ")
+}
+
+func TestLoopbackHosts(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]bool{"localhost": true, "LOCALHOST": true, "Mcp.LocalHost": true, "127.0.0.1": true, "::1": true,
+		"localhost.example": false, "10.0.0.1": false, "": false} {
+		if isLoopbackHost(host) != want {
+			t.Errorf("%q: %t", host, !want)
+		}
+	}
 }

@@ -3,7 +3,9 @@ package doctor
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -163,6 +165,56 @@ func TestC09_OwnNameOpensNothing(t *testing.T) {
 			}
 			if e := p.send(t.Context(), get("http://inside.example:9/")); !errors.As(e.err, &private) {
 				t.Errorf("send: %v", e.err)
+			}
+		})
+	}
+}
+
+// says is a server that says this to every connection, and closes it.
+func says(t *testing.T, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _ = io.Copy(io.Discard, conn)
+			_, _ = io.WriteString(conn, text)
+			_ = conn.Close()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// What does not answer, or not in HTTP, is one finding: neither a certificate, nor
+// a clock, nor a firewall.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, says, why string }{
+		{"closed", "", "closed before the answer"},
+		{"another protocol", "SSH-2.0-OpenSSH_9.9\r\n", "not HTTP: malformed HTTP response"},
+		{"a control character", "HTTP/1.1 401 Unauthorized\r\nA\x01: b\r\n\r\n", "not HTTP: malformed"},
+		{"a large header", "HTTP/1.1 200 OK\r\nServer: " + strings.Repeat("x", 2*maxHeader) + "\r\n\r\n", "exceeded"},
+		{"half an answer", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "closed before the answer"},
+		{"TLS on this port", "HTTP/1.1 400 Bad Request\r\nContent-Length: 55\r\n\r\n<html>The plain HTTP request was sent to HTTPS port</ht", "speaks https"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, path := range []string{"", "/mcp"} {
+				r := examine(t, Options{URL: says(t, tt.says) + path})
+				if f := finding(t, r, "server-answer"); f.State != Broken || !strings.Contains(f.Why, tt.why) || f.Asked == "" {
+					t.Errorf("%+v", f)
+				}
+				if r.Counts[Broken] != 1 || r.Counts[Warn] != 0 || r.Requests > 8 {
+					t.Errorf("%+v, %d requests", r.Counts, r.Requests)
+				}
 			}
 		})
 	}

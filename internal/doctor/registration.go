@@ -22,7 +22,7 @@ func registrationChecks() []Check {
 			Fix:       `Support them and say "client_id_metadata_document_supported":true, with "none" among the authentication methods.`,
 			Reference: "MCP authorization, Client ID Metadata Documents; draft-ietf-oauth-client-id-metadata-document §5", Run: checkCIMDAdvertised},
 		{ID: "cimd-accepted", Title: "It accepts the document of a real client", Needs: []string{"cimd-advertised", "metadata-endpoints", "metadata-urls", "resource-identity"},
-			Fix:       "See what the page says. The server must be able to fetch the document: let it reach the Internet, and look in its log for a 403 of the client's host.",
+			Fix:       documentFix,
 			Reference: "draft-ietf-oauth-client-id-metadata-document §4", Run: checkCIMDAccepted},
 		{ID: "registration-works", Title: "A client registers", Needs: []string{"registration-answer"},
 			Fix:       "Answer 201 with client_id and every member as it was stored: redirect_uris, numbers as numbers, nothing null.",
@@ -94,9 +94,14 @@ func checkCIMDAdvertised(_ context.Context, x *examination) Outcome {
 	return ok("advertised")
 }
 
+const documentFix = "See what the page says. The server must be able to fetch the document: let it reach the Internet, and look in its log for a 403 of the client's host."
+
 func checkCIMDAccepted(ctx context.Context, x *examination) Outcome {
 	if !x.issuerDoc.is("client_id_metadata_document_supported") {
 		return skipped("not advertised")
+	}
+	if checkAuthorizeAnswer(ctx, x).State == Broken {
+		return skipped("authorize-answer is broken")
 	}
 	c, out := x.clientByURL(ctx)
 	if out.State != OK {
@@ -106,9 +111,9 @@ func checkCIMDAccepted(ctx context.Context, x *examination) Outcome {
 	switch {
 	case accepted(e, c.redirectURI):
 	case e.status == http.StatusServiceUnavailable && isLoopbackHost(x.issuerURL().Hostname()):
-		return warn("the server cannot read %s just now: is this machine on the Internet?", c.id).on(e)
+		return warn("the server cannot read %s just now: is this machine on the Internet?", c.id).on(e).fix(documentFix)
 	case e.status == http.StatusServiceUnavailable:
-		return broken("the server cannot read %s", c.id).on(e)
+		return broken("the server cannot read %s", c.id).on(e).fix(documentFix)
 	case x.kind == KindIssuer:
 		return skipped("the client %s is refused, perhaps because no resource is named: examine an MCP server", c.id)
 	default:

@@ -91,16 +91,14 @@ func (x *examination) document(ctx context.Context, rawURL string) *exchange {
 
 func checkResourcePublic(ctx context.Context, x *examination) Outcome {
 	forms, answers := x.resourceForms(ctx)
-	for i, e := range answers {
-		if forms[i].name == named {
-			continue // resource-named looks there
-		}
-		if served := firstServed(answers); served >= 0 && i > served {
-			break // a place that nobody comes to
-		}
-		if e.status == http.StatusUnauthorized || e.status == http.StatusForbidden {
-			return broken("the document is refused to a client that has no token yet, and cannot get one without it").on(e)
-		}
+	// the place of the path, or the root where there is none: resource-named looks
+	// at the one that the challenge names, and resource-served at all
+	i := slices.IndexFunc(forms, func(f form) bool { return f.name != named })
+	if served := firstServed(answers); served >= 0 && served < i {
+		return ok("nobody comes to %s", forms[i].url)
+	}
+	if e := answers[i]; e.status == http.StatusUnauthorized || e.status == http.StatusForbidden {
+		return broken("the document is refused to a client that has no token yet, and cannot get one without it").on(e)
 	}
 	return ok("no authentication asked for")
 }
@@ -113,21 +111,40 @@ func checkResourceStatus(ctx context.Context, x *examination) Outcome {
 			if served >= 0 && i > served {
 				out.State = Warn // most clients have stopped before
 			}
-			return out
+			return stopping(out, "resource-status", "resource-served", served >= 0)
 		}
 	}
 	return ok("%s", statuses(answers))
 }
 
+// stopping names who stops at a place that fails: those of the check, and everybody
+// where no place has a document.
+func stopping(out Outcome, check, none string, served bool) Outcome {
+	rows := []string{check}
+	if out.from.status == http.StatusTooManyRequests {
+		rows = []string{rateLimited}
+	}
+	if !served {
+		rows = append(rows, none)
+	}
+	return out.breaks(rows...)
+}
+
 // badStatus judges an answer of a well-known place by its status: clients pass
-// over a 4xx and stop at anything else.
+// over most of 4xx and stop at anything else.
 func badStatus(e *exchange) (Outcome, bool) {
 	to, redirected := e.redirects()
 	switch {
 	case e.err != nil:
 		return broken("%s", plainError(e.err)).on(e), true
 	case redirected:
-		return broken("it redirects to %s: clients must not follow, or not off the origin", to).on(e), true
+		out := broken("it redirects to %s: clients must not follow, or not off the origin", to).on(e)
+		if e.signsOn() {
+			out = out.fix(signOnFix)
+		}
+		return out, true
+	case e.status == http.StatusTooManyRequests:
+		return broken("429: there is a rate limit, and it leaves no room for a log-in").on(e), true
 	case e.status >= 500:
 		return broken("%d stops discovery: clients do not try the next place", e.status).on(e), true
 	}
@@ -179,7 +196,19 @@ func checkResourceServed(ctx context.Context, x *examination) Outcome {
 			return Outcome{State: OK}.on(e)
 		}
 	}
-	return broken("none of the places has a document (%s)", statuses(answers)).on(answers[0])
+	return broken("none of the places has a document (%s)", byPlace(forms, answers)).on(answers[0])
+}
+
+// byPlace says what each place answers.
+func byPlace(forms []form, answers []*exchange) string {
+	var list, seen []string
+	for i, f := range forms {
+		if slices.Contains(seen, f.url) {
+			continue // the challenge names it
+		}
+		list, seen = append(list, f.name+": "+short(answers[i])), append(seen, f.url)
+	}
+	return strings.Join(list, ", ")
 }
 
 func checkResourceNamed(ctx context.Context, x *examination) Outcome {
@@ -213,6 +242,9 @@ func checkResourceIdentity(_ context.Context, x *examination) Outcome {
 		out.Fix = fmt.Sprintf("Set resource to %s, or give people the URL %s.", want, got)
 	case strings.TrimPrefix(canonical, "http:") == strings.TrimPrefix(asked, "https:"):
 		out.Why += ": the server does not know that its proxy speaks https"
+	case insteadOf(got, want):
+		out.Why += ": the server probably builds it of the Host header that its proxy sends"
+		out.Fix += " " + hostFix
 	case oauth.ResourceWithin(canonical, asked):
 		out.Why += ": a parent of the URL, which strict clients refuse"
 	}

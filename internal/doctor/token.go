@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -69,7 +70,9 @@ func badEndpoint(e *exchange) (Outcome, bool) {
 	case e.err != nil:
 		return broken("%s", plainError(e.err)).on(e), true
 	case redirected:
-		return broken("it redirects to %s: clients do not follow with a secret", to).on(e), true
+		return broken("it redirects to %s: clients do not follow with a secret", to).on(e).fix("%s", redirectFix(e)), true
+	case e.status == http.StatusMisdirectedRequest:
+		return broken("the server does not answer by the name that its proxy sends").on(e), true
 	case e.status == http.StatusTooManyRequests:
 		return warn("429: this machine has asked too often, or the limit is too low for a log-in").on(e), true
 	case e.status == http.StatusNotFound, e.status == http.StatusMethodNotAllowed:
@@ -77,13 +80,22 @@ func badEndpoint(e *exchange) (Outcome, bool) {
 	case e.status >= 500:
 		return broken("%d: clients begin again in the browser, or drop their tokens", e.status).on(e), true
 	case e.isHTML():
-		return broken("a page where JSON is expected: a proxy or firewall answers in its place").on(e), true
+		return broken("a page where JSON is expected: a proxy or firewall answers in its place").on(e).
+			fix("Let the proxy or firewall pass POST %s on to the server: its clients are programs, and bring neither cookies nor a browser.", e.url), true
 	case parseDocument(e.body) == nil:
 		return broken("the body is not a JSON object").on(e), true
 	case !e.isJSON():
 		return broken("JSON as %s: some libraries parse it as a form", mediaName(e)).on(e), true
 	}
 	return Outcome{}, false
+}
+
+// redirectFix is what to change where an endpoint for programs redirects.
+func redirectFix(e *exchange) string {
+	if u, known := e.leads(); known && !e.signsOn() {
+		return fmt.Sprintf("Answer POST at %s itself, or name %s in the metadata.", e.url, u)
+	}
+	return signOnFix
 }
 
 func checkTokenError(ctx context.Context, x *examination) Outcome {

@@ -32,6 +32,8 @@ type fault struct {
 	id      string
 	state   doctor.State
 	also    []string
+	// fix is in the advice.
+	fix string
 }
 
 func changeURL(u string) func(*setup, *doctor.Options) {
@@ -59,20 +61,39 @@ var faults = []fault{
 	{name: "missing intermediate", nginx: nginx{withoutIntermediate: true}, id: "server-tls", state: doctor.Broken},
 	{name: "certificate expires soon", id: "server-tls-expiry", state: doctor.Warn,
 		nginx: nginx{certificate: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(5 * 24 * time.Hour) }}},
+	{name: "the connection is closed", id: "server-answer", state: doctor.Broken, nginx: nginx{server: `location ~ "^/(files|[.])" { return 444; }`}},
+	{name: "only GET is answered", id: "server-answer", state: doctor.Broken, nginx: nginx{server: `if ($request_method = POST) { return 444; }`}},
+	{name: "the issuer closes the connection", id: "issuer-answer", state: doctor.Broken, nginx: nginx{issuer: `if ($uri) { return 444; }`}},
 	{name: "firewall", id: "server-waf", state: doctor.Broken,
 		nginx: nginx{server: `location = /files { add_header CF-Ray 8f0 always; add_header CF-Mitigated challenge always; default_type text/html; return 403 "<html>Just a moment...</html>"; }`}},
 	{name: "firewall before the issuer", id: "issuer-waf", state: doctor.Broken,
 		nginx: nginx{issuer: `location /.well-known/ { default_type text/html; return 403 "<html>Attention Required</html>"; }`}},
+	{name: "firewall's challenge with 503", id: "server-waf", state: doctor.Broken, fix: "bot protection",
+		nginx: nginx{server: `location = /files { default_type text/html; return 503 "<html>Enable JavaScript and cookies to continue</html>"; }`}},
+	{name: "rate limit", id: "metadata-status", state: doctor.Broken, fix: "rate limit", also: []string{"issuer-user-agents"},
+		nginx: nginx{http: `limit_req_zone $server_name zone=z:1m rate=1r/m;`, issuer: `limit_req zone=z burst=2 nodelay; limit_req_status 429;`}},
+	{name: "rate limit while names are tried", id: "issuer-user-agents", state: doctor.Warn, fix: "rate limit", also: []string{"metadata-status"},
+		nginx: nginx{http: `limit_req_zone $server_name zone=z:1m rate=1r/m;`, issuer: `limit_req zone=z burst=2 nodelay;`}}, // 503, as nginx does
+	{name: "rate limit from the first request on", id: "issuer-waf", state: doctor.Broken, fix: "rate limit",
+		nginx: nginx{issuer: `location /.well-known/ { return 429; }`}},
+	{name: "bots get 429", id: "server-user-agents", state: doctor.Broken, fix: "this User-Agent",
+		nginx: nginx{server: `if ($http_user_agent ~* "python|Go-http") { return 429; }`}},
 	{name: "bots are blocked", id: "server-user-agents", state: doctor.Broken,
 		nginx: nginx{server: `if ($http_user_agent ~* "python|Go-http") { return 403; }`}},
 	{name: "clock", id: "server-clock", state: doctor.Broken,
 		nginx: nginx{serverProxy: `proxy_pass_header Date; proxy_set_header X-Clock "Sat, 21 Nov 2026 03:00:00 GMT";`}},
 
 	{name: "redirect to a slash", id: "server-redirect", state: doctor.Broken, nginx: nginx{server: `location = /files { return 301 https://$host/files/; }`}},
+	{name: "single sign-on in front", id: "server-redirect", state: doctor.Broken, fix: "single sign-on",
+		nginx: nginx{server: `location = /files { return 302 https://sso.example.com/login?rd=$request_uri; }`}},
+	{name: "single sign-on on the host itself", id: "server-redirect", state: doctor.Broken, fix: "single sign-on", also: []string{"resource-status", "metadata-legacy"},
+		nginx: nginx{server: `location ~ "^/(files|[.]well-known)" { return 302 /oauth2/sign_in?rd=$request_uri; }`}},
+	{name: "another host", id: "challenge-status", state: doctor.Broken, fix: "proxy_set_header Host $host", nginx: nginx{server: `location = /files { return 421; }`}},
 	{name: "403 for 401", id: "challenge-status", state: doctor.Broken,
 		nginx: nginx{serverProxy: `proxy_intercept_errors on; error_page 401 =403 /denied;`, server: `location = /denied { default_type application/json; return 403 "{}"; }`}},
-	{name: "wrong path", id: "challenge-status", state: doctor.Broken, nginx: nginx{server: `location = /files { default_type application/json; return 404 "{}"; }`}},
-	{name: "backend down", id: "challenge-status", state: doctor.Broken, nginx: nginx{server: `location = /files { proxy_pass http://127.0.0.1:1; }`}},
+	{name: "a website", id: "challenge-status", state: doctor.Broken, fix: "URL of the MCP endpoint", nginx: nginx{server: `location = /files { ` + page + ` }`}},
+	{name: "wrong path", id: "challenge-status", state: doctor.Broken, fix: "URL of the MCP endpoint", nginx: nginx{server: `location = /files { default_type application/json; return 404 "{}"; }`}},
+	{name: "backend down", id: "challenge-status", state: doctor.Broken, fix: "does not reach", nginx: nginx{server: `location = /files { proxy_pass http://127.0.0.1:1; }`}},
 	{name: "not protected", id: "challenge-status", state: doctor.Broken,
 		nginx: nginx{server: `location = /files { default_type application/json; return 200 "{}"; }`}},
 	{name: "challenge dropped", id: "challenge-header", state: doctor.Broken, nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate;`}},
@@ -92,12 +113,30 @@ var faults = []fault{
 		change: write, also: []string{"token-refused"}},
 
 	{name: "metadata behind authentication", id: "resource-public", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { return 403; }`}},
+	{name: "only the path's metadata behind authentication", id: "resource-public", state: doctor.Broken,
+		nginx: nginx{server: `location = /.well-known/oauth-protected-resource/files { return 401; }`}},
+	// the root place is behind authentication here, as all that the MCP server does not know
+	{name: "path's metadata not routed", id: "resource-served", state: doctor.Broken, nginx: nginx{server: `location = /.well-known/oauth-protected-resource/files { return 404; }`}},
+	{name: "path's metadata not routed, nor named", id: "resource-served", state: doctor.Broken, also: []string{"challenge-resource"},
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer realm="files"$invalid' always;`,
+			server: `location = /.well-known/oauth-protected-resource/files { return 404; }`}},
+	{name: "path's metadata has no backend", id: "resource-status", state: doctor.Broken, fix: "does not reach",
+		nginx: nginx{server: `location = /.well-known/oauth-protected-resource/files { proxy_pass http://127.0.0.1:1; }`}},
+	{name: "path's metadata redirected", id: "resource-status", state: doctor.Broken, fix: "never redirect",
+		nginx: nginx{server: `location = /.well-known/oauth-protected-resource/files { return 301 https://$host/x; }`}},
+	{name: "path's metadata behind single sign-on", id: "resource-status", state: doctor.Broken, fix: "single sign-on",
+		nginx: nginx{server: `location = /.well-known/oauth-protected-resource/files { return 302 https://sso.example.com/login; }`}},
 	{name: "metadata fails", id: "resource-status", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { return 503; }`}},
 	{name: "metadata is an app", id: "resource-format", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { ` + page + ` }`}},
 	{name: "metadata not routed", id: "resource-served", state: doctor.Broken, nginx: nginx{server: `location /.well-known/oauth-protected-resource { return 404; }`}},
 	{name: "metadata elsewhere", id: "resource-named", state: doctor.Broken,
 		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"$invalid' always;`}},
 	{name: "resource with a slash", id: "resource-identity", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`/files"`, `/files/"`)}},
+	{name: "resource with the backend's name", id: "resource-identity", state: doctor.Broken, fix: "proxy_set_header Host $host",
+		nginx: nginx{serverProxy: rewrite(`https://mcp.example.com/files"`, `http://127.0.0.1:8080/files"`) +
+			`proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/files"$invalid' always;`}},
+	{name: "challenge with the backend's name", id: "challenge-origin", state: doctor.Broken, fix: "proxy_set_header Host $host",
+		nginx: nginx{serverProxy: `proxy_hide_header WWW-Authenticate; add_header WWW-Authenticate 'Bearer resource_metadata="http://127.0.0.1:8080/.well-known/oauth-protected-resource/files"$invalid' always;`}},
 	{name: "resource with http", id: "resource-identity", state: doctor.Broken, nginx: nginx{serverProxy: rewrite(`https://mcp.example.com/files"`, `http://mcp.example.com/files"`)}},
 	{name: "root form of a path", id: "resource-root", state: doctor.Warn,
 		nginx: nginx{server: `location = /.well-known/oauth-protected-resource { default_type application/json; add_header Access-Control-Allow-Origin *; add_header Access-Control-Allow-Headers MCP-Protocol-Version; return 200 '{"resource":"https://mcp.example.com/files","authorization_servers":["https://id.example.com"]}'; }`}},
@@ -114,6 +153,10 @@ var faults = []fault{
 	{name: "issuer's metadata is an app", id: "metadata-format", state: doctor.Broken, nginx: nginx{issuer: `location /.well-known/ { ` + page + ` }`},
 		also: []string{"metadata-unknown"}},
 	{name: "issuer's metadata not routed", id: "metadata-served", state: doctor.Broken, nginx: nginx{issuer: `location /.well-known/ { return 404; }`}},
+	{name: "issuer behind another Host", id: "metadata-served", state: doctor.Broken, fix: "proxy_set_header Host $host", nginx: nginx{issuer: `location ~ ^/ { PROXY WITHOUT HOST; }`}},
+	{name: "issuer with the backend's name", id: "metadata-issuer", state: doctor.Broken, fix: "proxy_set_header Host $host",
+		nginx: nginx{issuerProxy: rewrite(`"issuer":"https://id.example.com"`, `"issuer":"http://127.0.0.1:8080"`)}},
+	{name: "issuer down", id: "metadata-status", state: doctor.Broken, fix: "does not reach", nginx: nginx{issuer: `location ~ ^/ { proxy_pass http://127.0.0.1:1; }`}},
 	{name: "issuer with http", id: "metadata-issuer", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"issuer":"https:`, `"issuer":"http:`)}},
 	{name: "forms disagree", id: "metadata-agree", state: doctor.Broken,
 		nginx: nginx{issuer: `location = /.well-known/openid-configuration { PROXY; sub_filter /token /v2/token; }`}},
@@ -126,6 +169,7 @@ var faults = []fault{
 	{name: "MM-11 endpoint is a script", id: "metadata-urls", state: doctor.Broken,
 		nginx: nginx{issuerProxy: rewrite(`"authorization_endpoint":"https:`, `"authorization_endpoint":"javascript:`)}},
 	{name: "MM-14 no PKCE", id: "metadata-pkce", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"code_challenge_methods_supported":["S256"],`, ``)}},
+	{name: "PKCE without S256", id: "metadata-pkce", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"code_challenge_methods_supported":["S256"]`, `"code_challenge_methods_supported":["plain"]`)}},
 	{name: "no public clients", id: "metadata-public-clients", state: doctor.Broken, nginx: nginx{issuerProxy: rewrite(`"none"`, `"tls_client_auth"`)},
 		also: []string{"cimd-advertised"}},
 	{name: "no grant list", id: "metadata-grants", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"grant_types_supported":`, `"grants":`)}},
@@ -154,7 +198,8 @@ var faults = []fault{
 		nginx: nginx{issuerProxy: rewrite(`"registration_endpoint":`, `"registration":`) + rewrite(`"client_id_metadata_document_supported":true`, `"client_id_metadata_document_supported":false`)},
 		also:  []string{"cimd-advertised"}},
 	{name: "registration blocked", id: "registration-answer", state: doctor.Broken,
-		nginx: nginx{issuer: `location = /register { PROXY; limit_except OPTIONS { deny all; } }`}, also: []string{"browser-endpoints"}},
+		nginx: nginx{issuer: `location = /register { PROXY; limit_except OPTIONS { deny all; } }`}, fix: "pass POST"},
+	{name: "registration blocked, OPTIONS too", id: "registration-answer", state: doctor.Broken, fix: "pass POST", nginx: nginx{issuer: `location = /register { return 403; }`}},
 	{name: "documents not advertised", id: "cimd-advertised", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"client_id_metadata_document_supported":true,`, ``)}},
 	{name: "document of no use", id: "cimd-accepted", state: doctor.Broken, nginx: nginx{issuer: `if ($arg_client_id ~ "client.example") { return 400; }`}},
 	{name: "A12 a null in the registration", id: "registration-works", state: doctor.Broken, change: write,
@@ -164,8 +209,12 @@ var faults = []fault{
 	{name: "a client cannot be removed", id: "registration-removed", state: doctor.Warn, change: write,
 		nginx: nginx{issuer: `location ~ ^/register/ { PROXY; limit_except GET PUT { deny all; } }`}},
 
-	{name: "authorization endpoint not routed", id: "authorize-answer", state: doctor.Broken, nginx: nginx{issuer: `location = /authorize { return 404; }`},
-		also: []string{"cimd-accepted"}},
+	{name: "authorization endpoint not routed", id: "authorize-answer", state: doctor.Broken, fix: "route", nginx: nginx{issuer: `location = /authorize { return 404; }`}},
+	{name: "authorization endpoint behind a firewall", id: "authorize-answer", state: doctor.Broken, fix: "/authorize", nginx: nginx{issuer: `location = /authorize { return 403; }`}},
+	{name: "authorization endpoint behind a password", id: "authorize-answer", state: doctor.Broken, fix: "/authorize", nginx: nginx{issuer: `location = /authorize { return 401; }`}},
+	{name: "authorization endpoint behind another Host", id: "authorize-answer", state: doctor.Broken, fix: "proxy_set_header Host $host",
+		nginx: nginx{issuer: `location = /authorize { PROXY WITHOUT HOST; }`}},
+	{name: "authorization endpoint has no backend", id: "authorize-answer", state: doctor.Broken, fix: "does not reach", nginx: nginx{issuer: `location = /authorize { proxy_pass http://127.0.0.1:1; }`}},
 	{name: "open redirector", id: "authorize-redirect", state: doctor.Broken,
 		nginx: nginx{issuer: `if ($arg_client_id = ostiary-doctor) { return 302 https://doctor.example/callback?error=invalid_client; }`}, also: []string{"authorize-answer"}},
 	{name: "pages can be framed", id: "authorize-frames", state: doctor.Warn, nginx: nginx{issuerProxy: `proxy_hide_header Content-Security-Policy; proxy_hide_header X-Frame-Options;`}},
@@ -176,9 +225,12 @@ var faults = []fault{
 	{name: "a loopback port is fixed", id: "authorize-port", state: doctor.Broken, nginx: nginx{issuer: `if ($arg_redirect_uri ~ 49321) { return 400; }`}},
 
 	{name: "token endpoint fails", id: "token-answer", state: doctor.Broken,
-		nginx: nginx{issuer: `location = /token { PROXY; if ($request_method = POST) { return 502; } }`}, also: []string{"browser-errors"}},
+		nginx: nginx{issuer: `location = /token { PROXY; if ($request_method = POST) { return 502; } }`}, fix: "does not reach"},
 	{name: "token endpoint redirects", id: "token-answer", state: doctor.Broken,
-		nginx: nginx{issuer: `location = /token { PROXY; if ($request_method = POST) { return 307 https://www.example.com/token; } }`}, also: []string{"browser-errors"}},
+		nginx: nginx{issuer: `location = /token { PROXY; if ($request_method = POST) { return 307 https://www.example.com/token; } }`}, fix: "in the metadata"},
+	{name: "token endpoint redirects, OPTIONS too", id: "token-answer", state: doctor.Broken, fix: "in the metadata", nginx: nginx{issuer: `location = /token { return 301 https://$host/token/; }`}},
+	{name: "token endpoint blocked", id: "token-answer", state: doctor.Broken, fix: "pass POST", nginx: nginx{issuer: `location = /token { return 403; }`}},
+	{name: "token endpoint behind another Host", id: "token-answer", state: doctor.Broken, fix: "proxy_set_header Host $host", nginx: nginx{issuer: `location = /token { PROXY WITHOUT HOST; }`}},
 	{name: "errors say nothing", id: "token-error", state: doctor.Warn, nginx: nginx{issuerProxy: rewrite(`"error":"invalid_client"`, `"error":"invalid_request"`)}},
 	{name: "tokens may be stored", id: "token-cache", state: doctor.Warn, nginx: nginx{issuerProxy: `proxy_hide_header Cache-Control;`}, also: []string{"keys-cache"}},
 	{name: "credentials dropped", id: "token-basic", state: doctor.Broken, nginx: nginx{issuerProxy: `proxy_set_header Authorization "";`}},
@@ -225,6 +277,9 @@ func TestFaults(t *testing.T) {
 				}
 			})
 			checkFindings(t, r, map[string]doctor.State{f.id: f.state}, f.also)
+			if i := slices.IndexFunc(r.Findings, func(found doctor.Finding) bool { return found.ID == f.id }); !strings.Contains(r.Findings[i].Fix, f.fix) {
+				t.Errorf("the advice is %q, want %q in it", r.Findings[i].Fix, f.fix)
+			}
 		})
 	}
 }
@@ -303,6 +358,8 @@ func TestHealthy(t *testing.T) {
 			t.Errorf("kind %s", r.Kind)
 		}
 		checkFindings(t, r, nil, nil)
+		// as a browser copies it
+		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = testkit.Issuer + "/" }), nil, nil)
 	})
 	t.Run("an issuer with a path", func(t *testing.T) {
 		s := newSetup(t, func(c *config.Config) { c.Issuer = testkit.Issuer + "/tenant/one" })
@@ -322,6 +379,8 @@ func TestHealthy(t *testing.T) {
 		lost := nginx{server: `location = / { default_type application/json; return 404 "{}"; } location /.well-known/oauth-protected-resource { return 404; }`}
 		checkFindings(t, s.examine(t, lost, func(o *doctor.Options) { o.URL = root }),
 			map[string]doctor.State{"challenge-status": doctor.Broken, "resource-served": doctor.Broken}, nil)
+		checkFindings(t, s.examine(t, nginx{server: `location = /.well-known/oauth-protected-resource { return 401; }`}, func(o *doctor.Options) { o.URL = root }),
+			map[string]doctor.State{"resource-public": doctor.Broken}, nil)
 		// a slash that a person adds is no fault of the server's
 		checkFindings(t, s.examine(t, nginx{}, func(o *doctor.Options) { o.URL = root + "/" }), map[string]doctor.State{"resource-identity": doctor.Warn}, nil)
 	})

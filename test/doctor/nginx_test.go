@@ -38,6 +38,8 @@ type nginx struct {
 	certificate func(leaf *x509.Certificate)
 	// withoutIntermediate sends the leaf alone.
 	withoutIntermediate bool
+	// http are directives outside of both server blocks.
+	http string
 	// from is the address that requests seem to come from.
 	from string
 }
@@ -53,6 +55,7 @@ http {
 	sub_filter_types application/json; sub_filter_once off;
 	map $http_authorization $invalid { "" ""; default ', error="invalid_token"'; }
 	proxy_set_header X-Forwarded-For %[10]s;
+	%[11]s
 	server {
 		listen 127.0.0.1:%[2]d ssl; listen 127.0.0.1:%[3]d; server_name mcp.example.com;
 		ssl_certificate %[1]s/server.pem; ssl_certificate_key %[1]s/server.key;
@@ -87,7 +90,7 @@ func (n nginx) start(t *testing.T, ca *authority, server, issuer string) running
 	ca.write(t, filepath.Join(dir, "issuer"), issuerHost, nil, false)
 	tls, plain := listen(t), listen(t)
 	r := running{tls: port(tls), plain: port(plain)}
-	text := fmt.Sprintf(configuration, dir, r.tls, r.plain, server, issuer, n.server, n.serverProxy, n.issuer, n.issuerProxy, n.from)
+	text := fmt.Sprintf(configuration, dir, r.tls, r.plain, server, issuer, n.server, n.serverProxy, n.issuer, n.issuerProxy, n.from, n.http)
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -231,7 +234,9 @@ func sign(t *testing.T, c, parent *x509.Certificate, key, parentKey *ecdsa.Priva
 	return signed
 }
 
-// proxied writes what a directive "PROXY" stands for: on to the backend.
+// proxied writes what a directive "PROXY" stands for: on to the backend, with the
+// Host header or, as nginx does by itself, with the backend's address in its place.
 func proxied(directives, backend, from string) string {
-	return strings.ReplaceAll(directives, "PROXY;", "proxy_pass http://"+backend+"; proxy_set_header Host $host; proxy_set_header X-Forwarded-For "+from+";")
+	pass := "proxy_pass http://" + backend + "; proxy_set_header X-Forwarded-For " + from + ";"
+	return strings.NewReplacer("PROXY;", pass+" proxy_set_header Host $host;", "PROXY WITHOUT HOST;", pass).Replace(directives)
 }

@@ -17,6 +17,9 @@ func TestReplay(t *testing.T) {
 	noGet := nginx{server: `set $asked "$request_method$uri"; if ($asked = GET/files) { return 405; }`}
 	slash := nginx{serverProxy: rewrite(`"https://id.example.com"`, `"https://id.example.com/"`)}
 	noPKCE := nginx{issuerProxy: rewrite(`"code_challenge_methods_supported":["S256"],`, ``)}
+	plainPKCE := nginx{issuerProxy: rewrite(`"code_challenge_methods_supported":["S256"]`, `"code_challenge_methods_supported":["plain"]`)}
+	noPlace := nginx{server: `location /.well-known/oauth-protected-resource { proxy_pass http://127.0.0.1:1; }`}
+	limited := nginx{issuer: `location /.well-known/ { default_type application/json; return 429 "{}"; }`}
 	parent := nginx{serverProxy: rewrite(`https://mcp.example.com/files"`, `https://mcp.example.com"`)}
 	redirected := nginx{issuer: `location = /.well-known/oauth-authorization-server { return 302 /elsewhere; }`}
 	for _, tt := range []struct {
@@ -37,6 +40,15 @@ func TestReplay(t *testing.T) {
 		{"issuer with a slash", "cursor", slash, "", false},
 		{"no PKCE", "go-sdk", noPKCE, "without S256", true},
 		{"no PKCE", "vscode", noPKCE, "", false},
+		{"no PKCE", "typescript-sdk-2", noPKCE, "", false},
+		{"no PKCE", "rmcp", noPKCE, "", false},
+		{"PKCE without S256", "go-sdk", plainPKCE, "without S256", true},
+		{"PKCE without S256", "typescript-sdk-2", plainPKCE, "without S256", true},
+		{"PKCE without S256", "cursor", plainPKCE, "without S256", true},
+		{"PKCE without S256", "python-sdk-2", plainPKCE, "", false},
+		{"no place answers", "python-sdk-1", noPlace, "", true},
+		{"no place answers", "rmcp", noPlace, "It does not look further", true},
+		{"rate limit", "python-sdk-1", limited, "No authorization server metadata", true},
 		{"resource is a parent", "vscode", parent, "resource is", true},
 		{"resource is a parent", "go-sdk", parent, "resource is", true},
 		{"resource is a parent", "rmcp", parent, "", false},
