@@ -76,7 +76,7 @@ func start(ctx context.Context, bin string, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "ostiary-postgres-")
+	dir, err := os.MkdirTemp(parent(o), "ostiary-postgres-")
 	if err != nil {
 		return nil, fmt.Errorf("make cluster directory: %w", err)
 	}
@@ -96,6 +96,26 @@ func start(ctx context.Context, bin string, o Options) (_ *Cluster, err error) {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, password),
 		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Path: "/postgres", RawQuery: "sslmode=disable"}
 	return run(ctx, bin, dir, u.String(), cred)
+}
+
+const (
+	memory = "/dev/shm" // Linux's file system in memory
+	needed = 2 << 30    // bytes, of which a run of all tests uses a fraction
+)
+
+// parent is the directory in which a cluster is made, "" for the usual one. Tests make
+// and drop hundreds of databases, and in memory that costs a third.
+func parent(o Options) string {
+	var at syscall.Statfs_t
+	if o.Durable || syscall.Statfs(memory, &at) != nil || uint64(at.Bavail)*uint64(at.Bsize) < needed {
+		return ""
+	}
+	probe, err := os.MkdirTemp(memory, "ostiary-probe-")
+	if err != nil {
+		return ""
+	}
+	_ = os.Remove(probe)
+	return memory
 }
 
 // initialize runs initdb as an unprivileged user; connections need the password,
