@@ -82,7 +82,7 @@ func (c *cli) doctor(cmd *cobra.Command, rawURL string, f *doctorFlags) error {
 		return err
 	}
 	var written error
-	err = c.print(cmd, report, func(w io.Writer) { written = report.WriteText(w, doctor.TextOptions{Color: c.color(), All: f.all}) })
+	err = c.print(cmd, report, func(w io.Writer) { written = report.WriteText(w, doctor.TextOptions{Color: c.color(), All: f.all, Width: c.columns()}) })
 	if err = errors.Join(err, written); err != nil {
 		return fmt.Errorf("print the report: %w", err)
 	}
@@ -184,6 +184,19 @@ func splitColons(s string) []string {
 func (c *cli) color() bool {
 	f, isFile := c.out.(*os.File)
 	return isFile && term.IsTerminal(int(f.Fd())) && c.environment("NO_COLOR") == "" && c.environment("TERM") != "dumb"
+}
+
+// columns is how wide the terminal is that results go to, 0 when they go elsewhere.
+func (c *cli) columns() int {
+	f, isFile := c.out.(*os.File)
+	if !isFile {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0 // no terminal
+	}
+	return width
 }
 
 // environment is a variable of the environment, "" when it is not there.

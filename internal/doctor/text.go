@@ -12,6 +12,8 @@ type TextOptions struct {
 	Color bool
 	// All writes what is fine and what was skipped too, not only their number.
 	All bool
+	// Width is where texts are broken, in columns, 60 at least. Default, and most: 100.
+	Width int
 }
 
 // Colours of states (ECMA-48 SGR).
@@ -145,8 +147,9 @@ func (t *textWriter) finding(f Finding) {
 	t.line("see", f.Reference)
 }
 
-// lineWidth is where texts are broken.
-const lineWidth = 100
+// Columns where texts are broken: beyond the one nobody likes to read, and below the
+// other the labels leave no room.
+const widest, narrowest = 100, 60
 
 // line writes a labelled text, broken at words.
 func (t *textWriter) line(label, text string) {
@@ -154,9 +157,13 @@ func (t *textWriter) line(label, text string) {
 		return
 	}
 	const indent = 19
+	limit := widest
+	if t.o.Width > 0 {
+		limit = max(narrowest, min(t.o.Width, widest))
+	}
 	line, width := "", 0
 	for _, word := range strings.Fields(text) {
-		if width > 0 && indent+width+1+len(word) > lineWidth {
+		if width > 0 && indent+width+1+len(word) > limit {
 			t.printf("          %-8s %s\n", label, line)
 			label, line, width = "", "", 0
 		}
