@@ -22,6 +22,9 @@ RACE := ./authclient/... ./internal/app ./internal/gateway/... ./internal/keys .
 	./metadata ./registration ./resourceserver/...
 RACES := TestCO02|TestRT02|TestRT04|TestRT11|TestSL06|TestSL10|TestFlow|TestTK15
 
+# What lasts longest begins first, beside all that is short.
+LONGEST := ./test/e2e ./authserver ./test/interop
+
 .PHONY: help
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -63,7 +66,7 @@ test-race:
 
 .PHONY: test-all
 test-all:
-	$(GO) test -count=1 -timeout 12m ./...
+	$(GO) test -count=1 -timeout 12m $(LONGEST) ./...
 	cd $(ROUTERS) && $(GO) test -count=1 ./...
 
 .PHONY: soak

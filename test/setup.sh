@@ -40,16 +40,18 @@ has_nginx || missing "no nginx: the tests of ostiary doctor and of the proxies f
 has_keyring || missing "no dbus-run-session or no gnome-keyring-daemon: the system's keyring is not tried"
 has_chromium || missing "no Chromium: the browser tests are skipped"
 
+# Side by side: they wait for the network.
+folders=() installs=()
 for folder in "$@"; do
 	[[ -f $folder/package.json ]] || continue
 	if [[ -d $folder/node_modules && ! $folder/package-lock.json -nt $folder/node_modules ]]; then
 		continue
 	fi
-	if ! command -v npm >/dev/null || ! (cd "$folder" && npm ci --no-fund --no-audit --loglevel=error); then
-		missing "npm ci failed in $folder: its tests are skipped"
-	else
-		touch "$folder/node_modules"
-	fi
+	(cd "$folder" && npm ci --no-fund --no-audit --loglevel=error && touch node_modules) &
+	folders+=("$folder") installs+=($!)
+done
+for i in "${!installs[@]}"; do
+	wait "${installs[i]}" || missing "npm ci failed in ${folders[i]}: its tests are skipped"
 done
 
 if ((${#lacking[@]})) && [[ ${CI:-} == true ]]; then
