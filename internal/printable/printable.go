@@ -16,7 +16,7 @@ import (
 // Text returns a text of several lines; tabs and line feeds stay.
 func Text(s string) string { return escape(s, "\n\t", len(s)*longest) }
 
-// Line returns what should be one line, cut when it becomes longer than limit, in bytes.
+// Line returns what should be one line, of limit bytes and an ellipsis at most.
 func Line(s string, limit int) string { return escape(s, "", limit) }
 
 // Whole is Line for what is worth nothing when its end is missing: a token, an address
@@ -29,26 +29,31 @@ const longest = 6
 func escape(s, keep string, limit int) string {
 	var b strings.Builder
 	for i, r := range s {
-		if b.Len() >= limit {
+		piece := escaped(s[i:], r, keep)
+		if b.Len()+len(piece) > limit {
 			b.WriteString("…")
 			break
 		}
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
-			fmt.Fprintf(&b, `\x%02x`, s[i]) // not UTF-8
-		case unicode.IsPrint(r), strings.ContainsRune(keep, r):
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		default:
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		}
+		b.WriteString(piece)
 	}
 	return b.String()
+}
+
+// escaped is what is written of r, with which s begins.
+func escaped(s string, r rune, keep string) string {
+	switch {
+	case r == utf8.RuneError && !strings.HasPrefix(s, string(utf8.RuneError)):
+		return fmt.Sprintf(`\x%02x`, s[0]) // not UTF-8
+	case unicode.IsPrint(r), strings.ContainsRune(keep, r):
+		return s[:utf8.RuneLen(r)]
+	case r == '\n':
+		return `\n`
+	case r == '\t':
+		return `\t`
+	case r == '\r':
+		return `\r`
+	}
+	return fmt.Sprintf(`\u{%x}`, r)
 }
 
 // JSON returns JSON that means the same: what does not print can only stand inside its

@@ -102,6 +102,7 @@ func FuzzPrintable(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text)
 	}
+	f.Add(strings.Repeat("x", limit-1) + "\U00065089") // the limit lies within an escape
 	f.Fuzz(func(t *testing.T, text string) {
 		if got := Text(text); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }) {
 			t.Errorf("text %q", got)
