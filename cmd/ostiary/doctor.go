@@ -82,7 +82,9 @@ func (c *cli) doctor(cmd *cobra.Command, rawURL string, f *doctorFlags) error {
 		return err
 	}
 	var written error
-	err = c.print(cmd, report, func(w io.Writer) { written = report.WriteText(w, doctor.TextOptions{Color: c.color(), All: f.all, Width: c.columns()}) })
+	err = c.print(cmd, report, func(w io.Writer) {
+		written = report.WriteText(w, doctor.TextOptions{Color: c.color(), All: f.all, Width: c.columns()})
+	})
 	if err = errors.Join(err, written); err != nil {
 		return fmt.Errorf("print the report: %w", err)
 	}
