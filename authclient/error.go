@@ -36,21 +36,25 @@ var (
 // refusal is an ErrRefused.
 type refusal struct {
 	text string
-	lift error // what an option lifts; nil when none does
+	is   []error // ErrRefused, and what an option lifts
 }
 
 // Error says what was refused.
 func (r *refusal) Error() string { return ErrRefused.Error() + ": " + r.text }
 
 // Unwrap returns ErrRefused, and which one it is.
-func (r *refusal) Unwrap() []error { return []error{ErrRefused, r.lift} }
+func (r *refusal) Unwrap() []error { return r.is }
 
 // refused makes an ErrRefused.
 func refused(format string, args ...any) error { return refusedUnless(nil, format, args...) }
 
-// refusedUnless is refused for what an option lifts.
+// refusedUnless is refused for what an option lifts; nil is nothing.
 func refusedUnless(lift error, format string, args ...any) error {
-	return &refusal{fmt.Sprintf(format, args...), lift}
+	r := &refusal{text: fmt.Sprintf(format, args...), is: []error{ErrRefused}}
+	if lift != nil {
+		r.is = append(r.is, lift)
+	}
+	return r
 }
 
 // ServerError is what an authorization server answered instead of what was asked

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -264,6 +265,17 @@ func TestTheirs(t *testing.T) {
 	for _, got := range []string{theirs(strings.Repeat("x", 10_000)), quoted(strings.Repeat("é", 10_000))} {
 		if len(got) > 2*maxTheirs {
 			t.Errorf("%d bytes", len(got))
+		}
+	}
+}
+
+// An error that wraps several wraps no nil (package errors).
+func TestRefusalsWrapNoNil(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{refused("a"), refusedUnless(nil, "b"), refusedUnless(ErrIssuerSlash, "c")} {
+		several, ok := err.(interface{ Unwrap() []error })
+		if !ok || slices.Contains(several.Unwrap(), nil) || !errors.Is(err, ErrRefused) {
+			t.Errorf("%v wraps %v", err, several)
 		}
 	}
 }
