@@ -137,7 +137,7 @@ func (c *cli) clientSecret(f *callerFlags) (oauth.Secret, error) {
 func splitScopes(given []string) []string { return strings.Fields(strings.Join(given, " ")) }
 
 // callerWords replaces the names that options have in Go.
-var callerWords = strings.NewReplacer("authclient: ", "", "refused for safety: ", "", "Registered issuer", "--issuer",
+var callerWords = strings.NewReplacer("authclient: ", "", "refused for safety: ", "", "issuer of a registered client", "--issuer",
 	"ClientMetadataURL", "--client-metadata-url", "Server", "MCP_URL")
 
 // inCallerWords says what is wrong with the command line.

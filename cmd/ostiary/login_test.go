@@ -279,6 +279,7 @@ func TestLoginMistakes(t *testing.T) {
 		{"memory without --print", []string{"login", "--store", "memory", "https://mcp.example.com/mcp"}, exitUsage, "forgets the login"},
 		{"an unknown store", []string{"login", "--store", "cloud", "https://mcp.example.com/mcp"}, exitUsage, "hint: file, keyring or memory"},
 		{"a scope that is none", []string{"login", "--scope", `a"b`, "https://mcp.example.com/mcp"}, exitUsage, "hint: scopes are words"},
+		{"an issuer over http", []string{"login", "--client-id", "x", "--issuer", "http://a.example", "https://mcp.example.com/mcp"}, exitUsage, `the --issuer "http://a.example" is http`},
 		{"a port that is none", []string{"login", "--callback-port", "99999", "https://mcp.example.com/mcp"}, exitUsage, `--callback-port does not take "99999": value out of range`},
 		{"a flag of serve", []string{"login", "--database", "x", "https://mcp.example.com/mcp"}, exitUsage, "--database means nothing"},
 		{"an open server", []string{"login", open}, exitFailed, "hint: there is nothing to log in to"},
