@@ -122,10 +122,11 @@ func (s *Site) Asked() int { return int(s.asked.Load()) }
 // Browse opens a URL in the person's browser, which comes back by itself.
 func (s *Site) Browse(_ context.Context, authorizationURL string) error {
 	s.asked.Add(1)
+	ctx := context.WithoutCancel(s.t.Context()) // the browser may still read when the test has ended
 	s.visits.Go(func() {
-		to, err := s.person.Authorize(s.t.Context(), authorizationURL)
+		to, err := s.person.Authorize(ctx, authorizationURL)
 		if err == nil {
-			err = s.person.Deliver(s.t.Context(), to)
+			err = s.person.Deliver(ctx, to)
 		}
 		if err != nil {
 			s.t.Errorf("the browser: %v", err)
